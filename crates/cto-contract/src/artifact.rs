@@ -1,0 +1,66 @@
+//! The files of a pack, by name, and when each was written.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::Nonce;
+use crate::time::Utc;
+
+pub const REPORT_JSON: &str = "report.json";
+pub const REPORT_MD: &str = "report.md";
+pub const EVENTS: &str = "events.normalized.jsonl";
+pub const TRACE: &str = "trace.jsonl";
+pub const PATCH: &str = "patch.diff";
+pub const TEST_LOG: &str = "test.log";
+pub const BACKEND_DIR: &str = "backend";
+pub const ELIGIBILITY: &str = "eligibility.json";
+pub const TASK_CONTRACT: &str = "task-contract.json";
+pub const SHA256SUMS: &str = "SHA256SUMS";
+pub const ATTESTATION: &str = "attestation.dsse.json";
+
+/// First words of the stub that stands in for a patch in quarantine.
+pub const QUARANTINED: &str = "quarantined by cto";
+
+/// The files that every pack holds, sealed or blocked.
+pub const REQUIRED: [&str; 10] = [
+    REPORT_JSON,
+    REPORT_MD,
+    EVENTS,
+    TRACE,
+    PATCH,
+    TEST_LOG,
+    ELIGIBILITY,
+    TASK_CONTRACT,
+    SHA256SUMS,
+    ATTESTATION,
+];
+
+/// The proof files of later stages, frozen here because their names are contracts.
+pub const STAGE_PROOFS: [&str; 6] = [
+    "stage2-no-target-inspection.json",
+    "stage3-copied-repo-proof.json",
+    "stage4-disposable-sandbox-proof.json",
+    "stage5-owned-repo-proof.json",
+    "stage6-candidate-default-comparison.json",
+    "stage6-real-governed-refresh-comparison.json",
+];
+
+wire_enum! {
+    /// Whether this run made the artifact or only checked one that was there.
+    pub enum FreshnessSource { Written = "written", Checked = "checked" }
+}
+
+/// When an artifact came to be, by the run's own clocks. File times are never consulted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Freshness {
+    pub source: FreshnessSource,
+    /// Nanoseconds of the boot clock since `run.started`.
+    pub monotonic_ns: u64,
+    pub wall: Utc,
+    pub nonce: Nonce,
+}
+
+/// Freshness by path in the pack.
+pub type FreshnessMap = BTreeMap<String, Freshness>;

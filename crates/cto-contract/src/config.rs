@@ -1,0 +1,88 @@
+//! `harness.yaml`: the authority's settings. It can narrow what a run may do; it can't change the default lane.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::document::{self, DocumentError};
+use crate::task::Limits;
+use crate::words::Lane;
+
+wire_const! {
+    /// Schema tag of `harness.yaml`.
+    pub struct HarnessSchema: &'static str = "cto.harness/v1"
+}
+wire_const! {
+    /// The only default lane there is.
+    pub struct DefaultLane: &'static str = "fake"
+}
+
+/// Settings of one lane.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EngineConfig {
+    /// The environment name that opens the lane; it can't be another than the lane's own.
+    #[serde(default)]
+    pub gated_by_env: Option<String>,
+    /// Switches a lane off altogether.
+    #[serde(default)]
+    pub disabled: bool,
+}
+
+/// The file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HarnessConfig {
+    pub schema: HarnessSchema,
+    #[serde(default)]
+    pub default_engine: Option<DefaultLane>,
+    #[serde(default)]
+    pub engines: BTreeMap<String, EngineConfig>,
+    #[serde(default)]
+    pub limits: Limits,
+    #[serde(default)]
+    pub protected_roots: Vec<String>,
+}
+
+impl HarnessConfig {
+    /// Reads the file and refuses lanes and gates that do not exist.
+    pub fn read(name: &str, bytes: &[u8]) -> Result<Self, DocumentError> {
+        let config: Self = document::read(name, bytes)?;
+        for (engine, settings) in &config.engines {
+            let lane: Lane = engine
+                .parse()
+                .map_err(|e| DocumentError::whole(name, format!("engines: {e}")))?;
+            if settings.gated_by_env.is_some() && settings.gated_by_env != lane.gate() {
+                return Err(DocumentError::whole(
+                    name,
+                    format!(
+                        "engines.{lane}.gated_by_env must be {}",
+                        lane.gate()
+                            .unwrap_or_else(|| "absent: fake has no gate".to_owned())
+                    ),
+                ));
+            }
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_default_lane_is_refused_with_its_line() {
+        let check = |t: &str| {
+            HarnessConfig::read("harness.yaml", t.as_bytes())
+                .map_or_else(|e| e.to_string(), |_| "ok".into())
+        };
+        assert_eq!(
+            check("schema: cto.harness/v1\ndefault_engine: fake\n"),
+            "ok"
+        );
+        insta::assert_snapshot!(check("schema: cto.harness/v1\ndefault_engine: codex\n"), @r#"harness.yaml:2:17: expected "fake", found "codex""#);
+        insta::assert_snapshot!(check("schema: cto.harness/v1\nengines: {codex: {gated_by_env: YES}}\n"), @"harness.yaml:1:1: engines.codex.gated_by_env must be CTO_HARNESS_ALLOW_CODEX");
+    }
+}

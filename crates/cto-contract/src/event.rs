@@ -1,0 +1,348 @@
+//! The one typed event stream of a run. Report, trace, page and progress are folds over it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::blocker::Blocker;
+use crate::eligibility::EligibilityDecision;
+use crate::identity::Identity;
+use crate::ids::{CaseId, Digest, Nonce, RunId, TreeId};
+use crate::plan::{LaunchPlan, SandboxPlan};
+use crate::task::TaskContract;
+use crate::time::Utc;
+use crate::verification::Verification;
+use crate::words::{Action, BackendCompletion, FaultClass, Lane, MutationMode, RunStatus, Stage};
+
+wire_const! {
+    /// Schema tag of an event line.
+    pub struct EventSchema: &'static str = "cto.event/v1"
+}
+
+wire_enum! {
+    /// Who caused an event.
+    pub enum Actor { Harness = "harness", Backend = "backend", Operator = "operator" }
+}
+
+wire_enum! {
+    /// The steps of a run. Each is bracketed by `step.started` and `step.finished`; a crash falls between two of them.
+    pub enum Step {
+        Contract = "contract",
+        Eligibility = "eligibility",
+        Prepare = "prepare",
+        Plan = "plan",
+        Backend = "backend",
+        Change = "change",
+        Policy = "policy",
+        Verification = "verification",
+        Complete = "complete",
+        /// Its result is the attestation file, not an event: `run.completed` is the last line of every log.
+        Seal = "seal",
+    }
+}
+
+macro_rules! events {
+    ($($variant:ident($data:ty) = $wire:literal,)+) => {
+        wire_enum! {
+            /// The type of an event.
+            pub enum EventType { $($variant = $wire),+ }
+        }
+
+        /// An event's type and data.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "type", content = "data")]
+        pub enum EventKind { $(#[serde(rename = $wire)] $variant($data)),+ }
+
+        impl EventKind {
+            /// The type alone.
+            pub const fn event_type(&self) -> EventType {
+                match self { $(Self::$variant(_) => EventType::$variant),+ }
+            }
+        }
+    };
+}
+
+events! {
+    RunStarted(RunStarted) = "run.started",
+    TaskContractCreated(TaskContractCreated) = "task.contract.created",
+    EligibilityDecided(EligibilityDecided) = "eligibility.decided",
+    PlanUpdated(PlanUpdated) = "plan.updated",
+    ApprovalRequested(Approval) = "approval.requested",
+    ApprovalGranted(Approval) = "approval.granted",
+    ApprovalDenied(Approval) = "approval.denied",
+    ApprovalConsumed(ApprovalConsumed) = "approval.consumed",
+    BackendGateBlocked(GateBlocked) = "backend.gate.blocked",
+    BackendStarted(BackendStarted) = "backend.started",
+    BackendPlan(BackendText) = "backend.plan",
+    BackendOutputCapped(OutputCapped) = "backend.output.capped",
+    BackendFinished(BackendFinished) = "backend.finished",
+    PatchApplied(PatchApplied) = "patch.applied",
+    GitDiffChecked(DiffChecked) = "git.diff.checked",
+    VerificationCompleted(VerificationCompleted) = "verification.completed",
+    SandboxDenied(SandboxDenied) = "sandbox.denied",
+    LimitExceeded(LimitHit) = "limit.exceeded",
+    LogRewritten(LogRewritten) = "log.rewritten",
+    RunRecovered(RunRecovered) = "run.recovered",
+    StepStarted(StepStarted) = "step.started",
+    StepFinished(StepFinished) = "step.finished",
+    RunCompleted(RunCompleted) = "run.completed",
+}
+
+/// One line of `events.normalized.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunEvent {
+    pub schema_version: EventSchema,
+    /// From 1, gapless.
+    pub seq: u64,
+    pub ts: Utc,
+    pub run_id: RunId,
+    pub case_id: CaseId,
+    pub backend: Lane,
+    #[serde(flatten)]
+    pub kind: EventKind,
+    pub actor: Actor,
+    /// SHA-256 of the previous line without its newline; of the nonce for line 1.
+    pub prev: Digest,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunStarted {
+    pub nonce: Nonce,
+    pub harness_version: String,
+    pub stage: Stage,
+    pub mutation_mode: MutationMode,
+    pub parent_run_id: Option<RunId>,
+    /// Set for packs of validators, which never count as a real pass.
+    pub conformance: bool,
+    pub title: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskContractCreated {
+    pub contract_digest: Digest,
+    pub contract: TaskContract,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EligibilityDecided {
+    pub decision: EligibilityDecision,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanUpdated {
+    pub plan: LaunchPlan,
+    pub identity: Identity,
+}
+
+/// A request, grant or denial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Approval {
+    pub actor: String,
+    pub scope: String,
+    pub mutation_mode: MutationMode,
+    pub timestamp: Utc,
+    pub expiry: Option<Utc>,
+    pub note: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalConsumed {
+    pub approval_id: String,
+    pub actor: String,
+    pub scope: String,
+    pub mutation_mode: MutationMode,
+    pub timestamp: Utc,
+    pub expiry: Option<Utc>,
+    pub ledger_seq: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GateBlocked {
+    pub backend: Lane,
+    pub gate: String,
+    pub reason: String,
+    pub mutation_mode: MutationMode,
+    /// Always false: a gate blocks before anything runs.
+    pub case_executed: bool,
+    pub blockers: Vec<Blocker>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackendStarted {
+    pub identity_digest: Digest,
+}
+
+/// Text that a backend said of itself: never evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackendText {
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OutputCapped {
+    pub limit_bytes: u64,
+    pub dropped_bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BackendFinished {
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub completion: BackendCompletion,
+    pub timed_out: bool,
+    pub seconds: f64,
+    pub cpu_seconds: Option<f64>,
+    pub peak_memory_bytes: Option<u64>,
+    pub stdout_bytes: u64,
+    pub stderr_bytes: u64,
+    pub dropped_bytes: u64,
+    /// True when the death of the namespace's init proved that nothing is left.
+    pub no_survivors: bool,
+    pub sandbox: SandboxPlan,
+    /// Why it could not be started, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_failure: Option<String>,
+}
+
+wire_enum! {
+    /// What happened to a path.
+    pub enum ChangeKind { Added = "added", Modified = "modified", Deleted = "deleted", TypeChanged = "type_changed", ModeChanged = "mode_changed" }
+}
+
+/// One changed path, as the patch has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedPath {
+    /// The path; git's quoted form when it is not UTF-8.
+    pub path: String,
+    pub change: ChangeKind,
+    pub before_mode: Option<String>,
+    pub after_mode: Option<String>,
+}
+
+/// Something in the agent's tree that a patch can't hold or that must never be there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Oddity {
+    pub path: String,
+    pub kind: String,
+    /// True when it makes the change unacceptable.
+    pub refused: bool,
+}
+
+/// Ignored files that were created and thrown away.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Residue {
+    pub count: u64,
+    /// The first of them, bounded.
+    pub paths: Vec<String>,
+    pub truncated: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PatchApplied {
+    pub base_tree_id: TreeId,
+    /// Tree of the agent's working copy.
+    pub tree_id: TreeId,
+    /// Tree that the patch gave on the fresh copy.
+    pub applied_tree_id: Option<TreeId>,
+    pub patch_digest: Digest,
+    pub patch_bytes: u64,
+    pub changes: Vec<ChangedPath>,
+    pub oddities: Vec<Oddity>,
+    pub residue: Residue,
+    /// The agent kept a repository of its own at the top; it was thrown away unread.
+    pub scratch_git: bool,
+    pub blockers: Vec<Blocker>,
+}
+
+wire_enum! {
+    /// What the path policy says about one path.
+    pub enum Scope {
+        Allowed = "allowed",
+        NotAllowed = "not_allowed",
+        Forbidden = "forbidden",
+        Frozen = "frozen",
+        /// A file where a test runner looks for itself.
+        RunnerFile = "runner_file",
+        /// A file that steers an agent.
+        SteeringFile = "steering_file",
+        NeverAllowable = "never_allowable",
+        NotUtf8 = "not_utf8",
+    }
+}
+
+/// A changed path with its verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ScopedPath {
+    pub path: String,
+    pub scope: Scope,
+    /// The pattern or rule that decided.
+    pub decided_by: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DiffChecked {
+    pub changed_files: Vec<String>,
+    pub scopes: Vec<ScopedPath>,
+    pub allowed_writes_passed: bool,
+    pub forbidden_paths_passed: bool,
+    pub blockers: Vec<Blocker>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VerificationCompleted {
+    pub verification: Verification,
+    pub verified_tree_id: Option<TreeId>,
+    pub dirty_paths: Vec<String>,
+    pub blockers: Vec<Blocker>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxDenied {
+    pub what: String,
+    pub target: String,
+    pub process: String,
+    pub action: Option<Action>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitHit {
+    pub limit: String,
+    pub allowed: u64,
+    pub step: Step,
+    pub blocker: Blocker,
+}
+
+/// The log was rebuilt because a line of it held a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogRewritten {
+    pub rule: String,
+    pub lines: u64,
+    pub old_head: Digest,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunRecovered {
+    pub bytes_cut: u64,
+    /// The step that had started and not finished.
+    pub interrupted_step: Option<Step>,
+    pub backend_had_started: bool,
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StepStarted {
+    pub step: Step,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StepFinished {
+    pub step: Step,
+    pub blockers: Vec<Blocker>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunCompleted {
+    pub status: RunStatus,
+    pub blockers: Vec<Blocker>,
+    pub failure_reason: Option<String>,
+    pub fault_class: FaultClass,
+}

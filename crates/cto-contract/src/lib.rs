@@ -1,0 +1,32 @@
+//! The words of `cto`: ids, statuses, blockers, events and every file format, parsed once at the edge.
+//!
+//! Nothing here reads a file, a clock or the environment. Every wire name is frozen by a snapshot test;
+//! changing one needs a new schema version.
+
+#[macro_use]
+mod macros;
+
+pub mod addendum;
+pub mod artifact;
+pub mod attestation;
+pub mod blocker;
+pub mod case;
+pub mod config;
+pub mod document;
+pub mod eligibility;
+pub mod event;
+pub mod identity;
+pub mod ids;
+pub mod path;
+pub mod plan;
+pub mod report;
+pub mod task;
+pub mod text;
+pub mod time;
+pub mod trace;
+pub mod trust;
+pub mod verification;
+pub mod verify;
+pub mod words;
+
+pub use schemars;

@@ -1,0 +1,108 @@
+//! The answer of `cto verify`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{Digest, RunId};
+use crate::trust::Origin;
+use crate::words::{ClaimLevel, RunStatus};
+
+wire_const! {
+    /// Schema tag of the answer.
+    pub struct VerifySchema: &'static str = "cto.verify/v1"
+}
+
+wire_enum! {
+    /// What can be wrong with a pack, each with its own code.
+    pub enum VerifyCode {
+        NotAPack = "not_a_pack",
+        NotSealed = "not_sealed",
+        FileMissing = "file_missing",
+        FileExtra = "file_extra",
+        FileLinked = "file_linked",
+        FileSpecial = "file_special",
+        FileOversized = "file_oversized",
+        FileUnreadable = "file_unreadable",
+        DigestMismatch = "digest_mismatch",
+        SumsMalformed = "sums_malformed",
+        EnvelopeMalformed = "envelope_malformed",
+        EnvelopeNotCanonical = "envelope_not_canonical",
+        KeyidMismatch = "keyid_mismatch",
+        SignatureInvalid = "signature_invalid",
+        StatementMismatch = "statement_mismatch",
+        SubjectMismatch = "subject_mismatch",
+        SchemaInvalid = "schema_invalid",
+        RunMismatch = "run_mismatch",
+        ChainBroken = "chain_broken",
+        EventSequence = "event_sequence",
+        EventOrder = "event_order",
+        FreshnessInvalid = "freshness_invalid",
+        PolicyMismatch = "policy_mismatch",
+        PatchMalformed = "patch_malformed",
+        ReportMismatch = "report_mismatch",
+        VerdictMismatch = "verdict_mismatch",
+        AddendumInvalid = "addendum_invalid",
+        OriginUnknown = "origin_unknown",
+        OriginExpired = "origin_expired",
+        OriginRevoked = "origin_revoked",
+        ExpectationMismatch = "expectation_mismatch",
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyError {
+    pub code: VerifyCode,
+    pub file: Option<String>,
+    pub message: String,
+}
+
+wire_enum! {
+    /// The checks that are made, in order.
+    pub enum VerifyCheck {
+        Files = "files",
+        Digests = "digests",
+        Attestation = "attestation",
+        Schema = "schema",
+        Chain = "event_chain",
+        Order = "event_order",
+        Freshness = "freshness",
+        Policy = "path_policy",
+        Verdict = "verdict",
+        Addenda = "addenda",
+        Origin = "origin",
+        Subject = "subject",
+    }
+}
+
+wire_enum! {
+    /// Whether the pack is what was sealed.
+    pub enum Integrity { Ok = "ok", Broken = "broken" }
+}
+
+/// A sentence about the run and how well it is supported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Claim {
+    pub claim: String,
+    pub level: ClaimLevel,
+    pub basis: String,
+}
+
+/// The whole answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyReport {
+    pub schema_version: VerifySchema,
+    /// Integrity holds, the subject is the one asked for, and the origin is known or was not asked for.
+    pub ok: bool,
+    pub integrity: Integrity,
+    pub origin: Origin,
+    pub run_id: Option<RunId>,
+    pub status: Option<RunStatus>,
+    pub keyid: Option<Digest>,
+    pub pack_digest: Option<Digest>,
+    pub files: u64,
+    pub bytes: u64,
+    pub checked: Vec<VerifyCheck>,
+    pub errors: Vec<VerifyError>,
+    pub claims: Vec<Claim>,
+}

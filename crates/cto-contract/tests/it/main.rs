@@ -1,0 +1,81 @@
+//! Freezes every wire name: renaming one needs a new schema version.
+
+use std::fmt::Write as _;
+
+use cto_contract::{artifact, blocker::BlockerCode, event::*, words::*};
+
+#[test]
+fn wire_names_are_frozen() {
+    let mut out = String::new();
+    macro_rules! list {
+        ($($ty:ty),+ $(,)?) => {$(
+            let words: Vec<&str> = <$ty>::ALL.iter().map(|v| v.as_str()).collect();
+            writeln!(out, "{}: {}", stringify!($ty).rsplit("::").next().unwrap().trim(), words.join(" ")).unwrap();
+        )+};
+    }
+    list!(
+        RunStatus,
+        Lane,
+        MutationMode,
+        FaultClass,
+        BackendCompletion,
+        ApprovalStatus,
+        SourceAdmissionStatus,
+        OutcomeState,
+        ClaimLevel,
+        SandboxClass,
+        NetworkClass,
+        HistoryClass,
+        RiskClass,
+        Action,
+        EscalationPath,
+        Actor,
+        Step,
+        EventType,
+        ChangeKind,
+        Scope,
+        cto_contract::verification::CanaryStatus,
+        cto_contract::trust::Origin,
+        cto_contract::verify::VerifyCode,
+        cto_contract::verify::VerifyCheck,
+        cto_contract::eligibility::Gate,
+        cto_contract::addendum::Outcome,
+        artifact::FreshnessSource,
+    );
+    writeln!(out, "artifacts: {}", artifact::REQUIRED.join(" ")).unwrap();
+    writeln!(out, "stage proofs: {}", artifact::STAGE_PROOFS.join(" ")).unwrap();
+    for lane in Lane::ALL {
+        writeln!(
+            out,
+            "gates of {lane}: {:?} {:?}",
+            lane.gate(),
+            lane.stage_gate()
+        )
+        .unwrap();
+    }
+    for stage in Stage::all() {
+        writeln!(out, "stage {stage}: {} ({})", stage.scope(), stage.mode()).unwrap();
+    }
+    for code in BlockerCode::ALL {
+        let row = code.row();
+        writeln!(
+            out,
+            "{code}: {} at {} marker {} fixture {} reason {:?}",
+            row.status,
+            row.event.map_or("-", EventType::as_str),
+            row.marker.unwrap_or("-"),
+            row.fixture,
+            row.reason
+        )
+        .unwrap();
+    }
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn an_active_default_is_unreadable() {
+    assert!(serde_json::from_str::<NeverActive>("false").is_ok());
+    for bad in ["true", "null", "\"false\"", "0"] {
+        assert!(serde_json::from_str::<NeverActive>(bad).is_err(), "{bad}");
+    }
+}
