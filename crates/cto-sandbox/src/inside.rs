@@ -1,0 +1,193 @@
+//! The launcher process: takes its policy, makes the namespaces, and stays behind to wait for their init.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
+
+use crate::facts::{Applied, BaseStep, Facts, Fallback, Refusal};
+use crate::init::{self, say};
+use crate::mounts::{self, failure};
+use crate::namespaces::{self, IdMaps};
+use crate::outcome::Class;
+use crate::payload::Image;
+use crate::sys::{self, Notice};
+use crate::wire::{self, Failure, Message, Policy, Step};
+
+/// `argv[0]` of a launcher.
+pub(crate) const LAUNCHER_NAME: &str = "cto-launcher";
+
+/// Exit code of an init that was refused its namespaces; it has told the harness why.
+const EXIT_REFUSED: u8 = 77;
+
+/// Returns the launcher's exit code if this process was started as one, that is by name and with a socket to its harness.
+pub(crate) fn entry() -> Option<u8> {
+    let named = std::env::args_os()
+        .next()
+        .is_some_and(|name| name == LAUNCHER_NAME);
+    (named && stdin_is_socket()).then(run)
+}
+
+fn stdin_is_socket() -> bool {
+    rustix::fs::fstat(sys::stdin())
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
+}
+
+fn run() -> u8 {
+    sys::block_all_signals();
+    rustix::thread::set_name(c"cto-launcher").ok();
+    let Some((control, policy)) = take_policy() else {
+        return wire::EXIT_NO_POLICY;
+    };
+    let image = match Image::of(&policy) {
+        Ok(image) => image,
+        Err(error) => {
+            say(&control, &Message::Failed(failure(Step::Prepare, &error)));
+            return wire::EXIT_ORDERLY;
+        }
+    };
+    if !policy.force_group
+        && let Some(code) = run_in_namespaces(&control, &policy, &image)
+    {
+        return code;
+    }
+    run_as_group(&control, &policy, &image)
+}
+
+/// Frees the process of everything inherited, and reads what to do.
+fn take_policy() -> Option<(UnixStream, Policy)> {
+    sys::close_from(3).ok()?;
+    let control: OwnedFd = rustix::io::fcntl_dupfd_cloexec(sys::stdin(), 3).ok()?;
+    let null = rustix::fs::open(
+        c"/dev/null",
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .ok()?;
+    sys::become_stdin(std::os::fd::AsFd::as_fd(&null)).ok()?;
+    let mut control = UnixStream::from(control);
+    let policy = Policy::read(&mut control).ok()?;
+    Some((control, policy))
+}
+
+/// Runs the command under an init in new namespaces. `None`: the kernel refuses them, the harness knows why, and nothing was started.
+fn run_in_namespaces(control: &UnixStream, policy: &Policy, image: &Image) -> Option<u8> {
+    let maps = IdMaps::identity();
+    let init = match sys::fork_into(sys::BASE_NAMESPACES, || {
+        init_main(control, policy, image, &maps)
+    }) {
+        Ok(init) => init,
+        Err(error) => {
+            let refusal = Refusal {
+                step: BaseStep::Create,
+                errno: error.raw_os_error().unwrap_or(libc::EIO),
+            };
+            say(control, &Message::Refused(refusal));
+            return None;
+        }
+    };
+    match wait_for_init(init) {
+        InitEnd::Code(EXIT_REFUSED) => None,
+        InitEnd::Code(wire::EXIT_ORDERLY) => Some(wire::EXIT_ORDERLY),
+        InitEnd::Code(_) | InitEnd::Killed => Some(wire::EXIT_INIT_DIED),
+    }
+}
+
+enum InitEnd {
+    Code(u8),
+    Killed,
+}
+
+/// Waits until the namespace is empty: the kernel shows init's end only after the end of all others in it.
+fn wait_for_init(init: Pid) -> InitEnd {
+    loop {
+        match sys::wait_notice() {
+            // Safe from reuse: the number is free only after the wait below.
+            Notice::Term => {
+                rustix::process::kill_process(init, Signal::KILL).ok();
+            }
+            Notice::Child => {
+                if let Ok(Some((_, status))) =
+                    rustix::process::waitpid(Some(init), WaitOptions::NOHANG)
+                {
+                    let code = status
+                        .exit_status()
+                        .and_then(|code| u8::try_from(code).ok());
+                    return code.map_or(InitEnd::Killed, InitEnd::Code);
+                }
+            }
+        }
+    }
+}
+
+fn init_main(control: &UnixStream, policy: &Policy, image: &Image, maps: &IdMaps) -> u8 {
+    // For a launcher that dies alone; for a harness that dies there is the life-line.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
+    rustix::thread::set_name(c"cto-init").ok();
+    if let Err(refusal) = namespaces::complete_base(maps) {
+        say(control, &Message::Refused(refusal));
+        return EXIT_REFUSED;
+    }
+    hide_from_command();
+    let extras = namespaces::enter_extras(policy.network);
+    if let Err(failure) = mounts::mount_all(policy) {
+        say(control, &Message::Failed(failure));
+        return wire::EXIT_ORDERLY;
+    }
+    let facts = Facts {
+        class: Class::Process,
+        fallback: None,
+        network: extras.network,
+        loopback: extras.loopback,
+        ipc: extras.ipc,
+        uts: extras.uts,
+        own_proc: extras.own_proc,
+        read_only: if policy.read_only.is_empty() {
+            Applied::NotAsked
+        } else {
+            Applied::Yes
+        },
+        no_capabilities: extras.no_capabilities,
+        uid: rustix::process::geteuid().as_raw(),
+    };
+    say(control, &Message::Ready(facts));
+    init::supervise(control, image, Class::Process)
+}
+
+/// Without namespaces: an own group whose orphans all fall to this process.
+fn run_as_group(control: &UnixStream, policy: &Policy, image: &Image) -> u8 {
+    if policy.overlay.is_some() {
+        let failure = Failure {
+            step: Step::OverlayNeedsNamespaces,
+            errno: libc::EPERM,
+        };
+        say(control, &Message::Failed(failure));
+        return wire::EXIT_ORDERLY;
+    }
+    hide_from_command();
+    if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
+        say(
+            control,
+            &Message::Failed(failure(Step::Prepare, &error.into())),
+        );
+        return wire::EXIT_ORDERLY;
+    }
+    let uid = rustix::process::geteuid().as_raw();
+    // Only uid 0 gains capabilities by executing something, once no_new_privs is set.
+    let no_capabilities = match uid {
+        0 => namespaces::applied(sys::empty_bounding_set()),
+        _ => Applied::Yes,
+    };
+    let fallback = policy.force_group.then_some(Fallback::Forced);
+    say(
+        control,
+        &Message::Ready(Facts::group(fallback, uid, no_capabilities)),
+    );
+    init::supervise(control, image, Class::Group)
+}
+
+/// Keeps the command, which may have the same user, from tracing its supervisor or opening its descriptors.
+fn hide_from_command() {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
+}

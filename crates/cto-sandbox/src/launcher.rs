@@ -1,0 +1,80 @@
+//! The harness's side of a launch: which binary is the launcher, and how to start it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::error::LaunchError;
+use crate::outcome::{Outcome, Stream};
+use crate::request::LaunchRequest;
+use crate::stop::StopToken;
+
+/// Runs as launcher if this process was started as one, and returns its exit code.
+///
+/// Call it first in `main`, before any thread or runtime: the launcher forks.
+#[must_use]
+pub fn launcher_entry() -> Option<ExitCode> {
+    #[cfg(target_os = "linux")]
+    {
+        crate::inside::entry().map(ExitCode::from)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        None
+    }
+}
+
+/// Starts process trees through a binary whose `main` begins with [`launcher_entry`].
+#[derive(Clone, Debug)]
+pub struct Launcher {
+    /// The binary that is executed as launcher.
+    pub program: PathBuf,
+    /// Does without namespaces even where the kernel has them: for tests of the fallback.
+    #[doc(hidden)]
+    pub force_group: bool,
+}
+
+impl Launcher {
+    /// Uses the running binary itself, also when its file was replaced or removed meanwhile.
+    #[must_use]
+    pub fn current_exe() -> Self {
+        Self::at("/proc/self/exe")
+    }
+
+    /// Uses the binary at this path.
+    #[must_use]
+    pub fn at(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            force_group: false,
+        }
+    }
+
+    /// Runs one process tree to its end. Blocks; output goes to `sink` in chunks of bounded size as it comes.
+    ///
+    /// Returns an error only when the command was not executed. Either way the whole tree is dead when this returns,
+    /// or [`Survivors`](crate::Survivors) says why that is not known.
+    #[cfg(target_os = "linux")]
+    pub fn launch(
+        &self,
+        request: &LaunchRequest,
+        stop: &StopToken,
+        sink: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<Outcome, LaunchError> {
+        request.check()?;
+        crate::supervise::launch(self, request, stop, sink)
+    }
+
+    /// Runs one process tree to its end: on Linux only.
+    #[cfg(not(target_os = "linux"))]
+    pub fn launch(
+        &self,
+        request: &LaunchRequest,
+        _stop: &StopToken,
+        _sink: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<Outcome, LaunchError> {
+        request.check()?;
+        Err(LaunchError::Unavailable {
+            reason: "it needs Linux".to_owned(),
+        })
+    }
+}

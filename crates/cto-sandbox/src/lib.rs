@@ -1,0 +1,51 @@
+//! Starts, contains, watches and kills one process tree.
+//!
+//! Invariants:
+//! - [`Launcher::launch`] returns only after the whole tree is dead, or says in [`Survivors::Unknown`] why it cannot know.
+//! - Nothing is inherited: environment, descriptors and signal dispositions are what the request says.
+//! - When the harness dies, by whatever signal, the tree dies too: its init holds a life-line to the harness.
+//! - What [`Confinement`] lists as in force was put in force for that very process; nothing is assumed.
+//! - No decision about a run is taken here, and no other crate of this workspace is known here.
+//!
+//! A binary that launches calls [`launcher_entry`] first in its `main`: the launcher is that binary, executed again, single-threaded.
+
+mod error;
+mod facts;
+mod launcher;
+mod outcome;
+mod probe;
+mod request;
+mod stop;
+
+#[cfg(target_os = "linux")]
+mod escalation;
+#[cfg(target_os = "linux")]
+mod heard;
+#[cfg(target_os = "linux")]
+mod init;
+#[cfg(target_os = "linux")]
+mod inside;
+#[cfg(target_os = "linux")]
+mod mounts;
+#[cfg(target_os = "linux")]
+mod namespaces;
+#[cfg(target_os = "linux")]
+mod output;
+#[cfg(target_os = "linux")]
+mod payload;
+#[cfg(target_os = "linux")]
+mod supervise;
+#[cfg(target_os = "linux")]
+mod sys;
+#[cfg(target_os = "linux")]
+mod wire;
+
+pub use error::LaunchError;
+pub use launcher::{Launcher, launcher_entry};
+pub use outcome::{
+    Class, Confinement, End, Layer, LayerName, Outcome, OutputTotals, Proof, Provider, StopCause,
+    Stream, Survivors,
+};
+pub use probe::probe;
+pub use request::{LaunchRequest, Limits, Network, Overlay};
+pub use stop::StopToken;

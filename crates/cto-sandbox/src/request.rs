@@ -1,0 +1,124 @@
+//! What to start and within which bounds: plain data, checked once before anything happens.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LaunchError;
+
+/// One process tree to run. The whole environment is here; nothing is inherited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchRequest {
+    /// `argv[0]` is a path (absolute, or relative to `cwd`), or a name that is searched in the `PATH` of `env`.
+    pub argv: Vec<OsString>,
+    pub env: BTreeMap<OsString, OsString>,
+    pub cwd: PathBuf,
+    /// Bound read-only at the same place inside. Not in force in [`Class::Group`](crate::Class::Group).
+    pub read_only: Vec<PathBuf>,
+    pub overlay: Option<Overlay>,
+    pub limits: Limits,
+    pub network: Network,
+    /// Time between TERM and KILL, when asked to stop or over the wall clock.
+    pub grace: Duration,
+}
+
+/// An overlay file system, mounted inside before the command starts and gone when it ends.
+///
+/// It is mounted `volatile` (no sync at the end), which the kernel refuses to mount twice: give each launch a fresh `work`.
+/// The kernel leaves a directory of mode 000 in `work`: make it accessible before removing it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlay {
+    pub lower: PathBuf,
+    pub upper: PathBuf,
+    pub work: PathBuf,
+    /// Where the merged tree appears, usually `cwd`.
+    pub at: PathBuf,
+}
+
+/// Bounds of one launch. `None` leaves the limit of the harness in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub wall: Duration,
+    /// Both streams together; what comes beyond is read, counted and thrown away.
+    pub output_bytes: u64,
+    /// Per process: SIGXCPU at this many seconds, SIGKILL one second later.
+    pub cpu_seconds: Option<u64>,
+    /// Largest file any process may write.
+    pub file_bytes: Option<u64>,
+    pub open_files: Option<u64>,
+    /// Processes of this user inside the namespace. The kernel exempts uid 0.
+    pub processes: Option<u64>,
+}
+
+/// What of the network the tree can reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// An own network namespace: loopback, up, and nothing else.
+    None,
+    /// The host's network, unchanged.
+    Host,
+}
+
+impl LaunchRequest {
+    /// Refuses what the kernel could not even be asked, so that the launcher sees only well-formed requests.
+    pub(crate) fn check(&self) -> Result<(), LaunchError> {
+        let invalid = |what: String| Err(LaunchError::Invalid { what });
+        match self.argv.first() {
+            None => return invalid("the command line is empty".to_owned()),
+            Some(program) if program.is_empty() => {
+                return invalid("the program name is empty".to_owned());
+            }
+            Some(_) => {}
+        }
+        for (index, argument) in self.argv.iter().enumerate() {
+            if has_nul(argument) {
+                return invalid(format!("argument {index} holds a NUL byte"));
+            }
+        }
+        for (name, value) in &self.env {
+            if name.is_empty() || has_nul(name) || name.as_encoded_bytes().contains(&b'=') {
+                return invalid(format!("environment name {name:?} is not a name"));
+            }
+            if has_nul(value) {
+                return invalid(format!("environment value of {name:?} holds a NUL byte"));
+            }
+        }
+        let overlay = self
+            .overlay
+            .iter()
+            .flat_map(|o| [&o.lower, &o.upper, &o.work, &o.at]);
+        for path in std::iter::once(&self.cwd)
+            .chain(&self.read_only)
+            .chain(overlay)
+        {
+            check_path(path)?;
+        }
+        Ok(())
+    }
+}
+
+fn check_path(path: &Path) -> Result<(), LaunchError> {
+    let shown = path.display();
+    if !path.is_absolute() {
+        return Err(LaunchError::Invalid {
+            what: format!("path `{shown}` is not absolute"),
+        });
+    }
+    if has_nul(path.as_os_str()) {
+        return Err(LaunchError::Invalid {
+            what: format!(
+                "path `{}` holds a NUL byte",
+                shown.to_string().escape_debug()
+            ),
+        });
+    }
+    Ok(())
+}
+
+fn has_nul(text: &OsStr) -> bool {
+    text.as_encoded_bytes().contains(&0)
+}

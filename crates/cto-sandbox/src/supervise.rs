@@ -1,0 +1,482 @@
+//! One launch as the harness sees it: start, poll loop, end. It waits on everything at once and on nothing without a deadline.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::OFlags;
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+use crate::error::LaunchError;
+use crate::escalation::{Action, Escalation};
+use crate::facts::{self, Applied, Asked, Facts, Fallback};
+use crate::heard::Heard;
+use crate::inside::LAUNCHER_NAME;
+use crate::launcher::Launcher;
+use crate::outcome::{Class, End, Outcome, OutputTotals, Proof, StopCause, Stream, Survivors};
+use crate::output::{Output, Sink, not_now};
+use crate::request::LaunchRequest;
+use crate::stop::{StopToken, Wanted};
+use crate::wire::{self, Failure, KILL, Policy, Step, TERMINATE};
+
+/// How long a launcher may take to say its first word. Generous: the machine may be very busy.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn launch(
+    launcher: &Launcher,
+    request: &LaunchRequest,
+    stop: &StopToken,
+    sink: Sink<'_>,
+) -> Result<Outcome, LaunchError> {
+    let start = Instant::now();
+    if stop.wanted() > Wanted::Nothing {
+        return Ok(not_started(request, start));
+    }
+    let mut running = Running::start(launcher, request, sink)?;
+    let ending = running.watch(request, stop, start)?;
+    running.conclude(launcher, request, &ending, start)
+}
+
+fn not_started(request: &LaunchRequest, start: Instant) -> Outcome {
+    let uid = rustix::process::geteuid().as_raw();
+    let nothing = Facts::group(Some(Fallback::NotTried), uid, Applied::NotAsked);
+    let survivors = Survivors::None {
+        proof: Proof::NothingStarted,
+    };
+    Outcome {
+        end: End::NotStarted,
+        stopped_by: Some(StopCause::Asked),
+        started: false,
+        wall: start.elapsed(),
+        cpu: None,
+        peak_rss_bytes: None,
+        output: OutputTotals::default(),
+        confinement: facts::confinement(&nothing, Some(asked(request)), survivors),
+    }
+}
+
+fn asked(request: &LaunchRequest) -> Asked<'_> {
+    Asked {
+        limits: &request.limits,
+        network: request.network,
+        read_only: request.read_only.len(),
+    }
+}
+
+/// The launcher process. Dropping it, also by a panic in the sink, cuts the life-line and waits.
+struct Process {
+    child: Option<Child>,
+    control: Option<UnixStream>,
+}
+
+impl Process {
+    fn wait(&mut self) -> io::Result<ExitStatus> {
+        let mut child = self.child.take().ok_or(io::ErrorKind::NotFound)?;
+        child.wait()
+    }
+
+    /// Lets a thread wait for a launcher that hangs in the kernel, so that it leaves no zombie should it ever end.
+    fn leave_behind(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            std::thread::spawn(move || child.wait());
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.control = None;
+        if let Some(mut child) = self.child.take() {
+            child.wait().ok();
+        }
+    }
+}
+
+struct Running<'a> {
+    process: Process,
+    exit: OwnedFd,
+    output: Output<'a>,
+    /// What is still to be written: the policy, then control bytes.
+    outgoing: Vec<u8>,
+    heard: Heard,
+}
+
+struct Ending {
+    /// `None`: given up, something hangs in the kernel.
+    status: Option<ExitStatus>,
+    cause: Option<StopCause>,
+    /// The launcher never said a word in time.
+    silent: bool,
+}
+
+impl<'a> Running<'a> {
+    fn start(
+        launcher: &Launcher,
+        request: &LaunchRequest,
+        sink: Sink<'a>,
+    ) -> Result<Self, LaunchError> {
+        let outgoing = Policy::of(request, launcher.force_group)
+            .encode()
+            .map_err(io_error("encode the launch policy"))?;
+        let (ours, theirs) = UnixStream::pair().map_err(io_error("make a control socket"))?;
+        let (stdout, to_stdout) = io::pipe().map_err(io_error("make an output pipe"))?;
+        let (stderr, to_stderr) = io::pipe().map_err(io_error("make an output pipe"))?;
+        for end in [ours.as_fd(), stdout.as_fd(), stderr.as_fd()] {
+            unblock(end).map_err(io_error("make a pipe non-blocking"))?;
+        }
+        let child = spawn(
+            &launcher.program,
+            theirs.into(),
+            to_stdout.into(),
+            to_stderr.into(),
+        )
+        .map_err(|source| LaunchError::Launcher {
+            program: launcher.program.clone(),
+            source,
+        })?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let process = Process {
+            child: Some(child),
+            control: Some(ours),
+        };
+        let exit = pid
+            .ok_or(rustix::io::Errno::SRCH)
+            .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()))
+            .map_err(|error| io_error("watch the launcher")(error.into()))?;
+        Ok(Self {
+            process,
+            exit,
+            output: Output::new(stdout, stderr, request.limits.output_bytes, sink),
+            outgoing,
+            heard: Heard::new(),
+        })
+    }
+
+    /// Runs until the launcher has ended, or until waiting makes no sense any more.
+    fn watch(
+        &mut self,
+        request: &LaunchRequest,
+        stop: &StopToken,
+        start: Instant,
+    ) -> Result<Ending, LaunchError> {
+        let mut escalation = Escalation::new(start, request.limits.wall, request.grace);
+        let answer_by = start + ANSWER_PATIENCE;
+        let mut silent = false;
+        loop {
+            let now = Instant::now();
+            let wanted = stop.wanted();
+            if self.heard.nothing && !silent && now >= answer_by {
+                silent = true;
+                self.give_up();
+            }
+            if let Some(action) = escalation.tick(now, wanted) {
+                match action {
+                    Action::Terminate => self.outgoing.push(TERMINATE),
+                    Action::Kill => self.outgoing.push(KILL),
+                    Action::Force => self.signal(Signal::TERM),
+                    Action::Abandon => {
+                        self.give_up();
+                        self.process.leave_behind();
+                        return Ok(Ending {
+                            status: None,
+                            cause: escalation.cause(),
+                            silent,
+                        });
+                    }
+                }
+            }
+            let answer_by = (self.heard.nothing && !silent).then_some(answer_by);
+            let deadline = escalation.deadline().into_iter().chain(answer_by).min();
+            let ready = self.poll(stop, wanted, deadline)?;
+            self.serve(&ready)?;
+            if ready.exit {
+                let status = self
+                    .process
+                    .wait()
+                    .map_err(io_error("wait for the launcher"))?;
+                self.hear()?;
+                self.output.read_rest();
+                return Ok(Ending {
+                    status: Some(status),
+                    cause: escalation.cause(),
+                    silent,
+                });
+            }
+        }
+    }
+
+    fn poll(
+        &self,
+        stop: &StopToken,
+        seen: Wanted,
+        deadline: Option<Instant>,
+    ) -> Result<Ready, LaunchError> {
+        let mut fds = Vec::with_capacity(5);
+        let control = match self.outgoing.is_empty() {
+            true => PollFlags::IN,
+            false => PollFlags::IN | PollFlags::OUT,
+        };
+        let exit = add(&mut fds, Some(self.exit.as_fd()), PollFlags::IN);
+        let control = add(
+            &mut fds,
+            self.process.control.as_ref().map(AsFd::as_fd),
+            control,
+        );
+        let stdout = add(
+            &mut fds,
+            self.output.stdout.as_ref().map(AsFd::as_fd),
+            PollFlags::IN,
+        );
+        let stderr = add(
+            &mut fds,
+            self.output.stderr.as_ref().map(AsFd::as_fd),
+            PollFlags::IN,
+        );
+        add(
+            &mut fds,
+            stop.wake_above(seen).map(AsFd::as_fd),
+            PollFlags::IN,
+        );
+        let timeout = deadline
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()))
+            // A time beyond what the kernel can count is as good as none.
+            .and_then(|left| Timespec::try_from(left).ok());
+        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(io_error("poll the launch")(error.into())),
+        }
+        let ready = |index: Option<usize>| {
+            let fd = index.and_then(|index| fds.get(index));
+            fd.is_some_and(|fd| !fd.revents().is_empty())
+        };
+        Ok(Ready {
+            exit: ready(exit),
+            control: ready(control),
+            stdout: ready(stdout),
+            stderr: ready(stderr),
+        })
+    }
+
+    fn serve(&mut self, ready: &Ready) -> Result<(), LaunchError> {
+        if ready.stdout {
+            self.output.read(Stream::Stdout);
+        }
+        if ready.stderr {
+            self.output.read(Stream::Stderr);
+        }
+        if ready.control {
+            self.tell();
+            self.hear()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what the socket takes. An error is a hang-up, which the end of the launcher explains.
+    fn tell(&mut self) {
+        let Some(control) = &mut self.process.control else {
+            return;
+        };
+        if self.outgoing.is_empty() {
+            return;
+        }
+        match control.write(&self.outgoing) {
+            Ok(count) => drop(self.outgoing.drain(..count)),
+            Err(error) if not_now(&error) => {}
+            Err(_) => self.outgoing.clear(),
+        }
+    }
+
+    fn hear(&mut self) -> Result<(), LaunchError> {
+        let Some(control) = &mut self.process.control else {
+            return Ok(());
+        };
+        let mut bytes = [0; 4096];
+        loop {
+            match control.read(&mut bytes) {
+                Ok(0) => break self.process.control = None,
+                Ok(count) => self.heard.take(&bytes[..count])?,
+                Err(error) if not_now(&error) => break,
+                // A reset: the other side is gone with our words unread.
+                Err(_) => break self.process.control = None,
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts the life-line and kills the launcher.
+    fn give_up(&mut self) {
+        self.process.control = None;
+        self.signal(Signal::KILL);
+    }
+
+    fn signal(&self, signal: Signal) {
+        rustix::process::pidfd_send_signal(&self.exit, signal).ok();
+    }
+
+    fn conclude(
+        self,
+        launcher: &Launcher,
+        request: &LaunchRequest,
+        ending: &Ending,
+        start: Instant,
+    ) -> Result<Outcome, LaunchError> {
+        let wall = start.elapsed();
+        let output = self.output.totals();
+        let heard = self.heard;
+        if let Some(failure) = heard.failure {
+            return Err(failure_error(&failure, request));
+        }
+        let Some(mut facts) = heard.facts.filter(|_| !ending.silent) else {
+            return match ending.cause {
+                Some(cause) if !ending.silent => Ok(Outcome {
+                    stopped_by: Some(cause),
+                    ..not_started(request, start)
+                }),
+                Some(_) | None => Err(LaunchError::NoAnswer {
+                    program: launcher.program.clone(),
+                    how: ending.how(),
+                }),
+            };
+        };
+        facts.fallback = facts.fallback.or(heard.refusal.map(Fallback::Refused));
+        let (end, stopped_by) = match (&heard.ended, heard.started) {
+            (Some(ended), _) => (ended.end, ending.cause.filter(|_| ended.told)),
+            // The kernel kills the rest of a tree whose supervisor is dead.
+            (None, true) => (
+                End::Signaled(Signal::KILL.as_raw()),
+                ending.cause.or(Some(StopCause::SandboxDied)),
+            ),
+            (None, false) => (
+                End::NotStarted,
+                ending.cause.or(Some(StopCause::SandboxDied)),
+            ),
+        };
+        Ok(Outcome {
+            end,
+            stopped_by,
+            started: heard.started,
+            wall,
+            cpu: heard
+                .ended
+                .as_ref()
+                .map(|ended| Duration::from_micros(ended.cpu_micros)),
+            peak_rss_bytes: heard.ended.as_ref().map(|ended| ended.peak_rss_bytes),
+            output,
+            confinement: facts::confinement(
+                &facts,
+                Some(asked(request)),
+                ending.survivors(facts.class),
+            ),
+        })
+    }
+}
+
+impl Ending {
+    fn how(&self) -> String {
+        match self.status {
+            _ if self.silent => format!("nothing came in {} s", ANSWER_PATIENCE.as_secs()),
+            Some(status) => status.to_string(),
+            None => "it could not be killed".to_owned(),
+        }
+    }
+
+    fn survivors(&self, class: Class) -> Survivors {
+        let waited = |codes: &[u8]| {
+            let code = self.status.and_then(|status| status.code());
+            codes.iter().any(|&known| code == Some(i32::from(known)))
+        };
+        let proof = match class {
+            Class::Process if waited(&[wire::EXIT_ORDERLY, wire::EXIT_INIT_DIED]) => {
+                Proof::InitWaited
+            }
+            Class::Group if waited(&[wire::EXIT_ORDERLY]) => Proof::SubreaperEmpty,
+            Class::Process | Class::Group => {
+                return Survivors::Unknown {
+                    reason: match self.status {
+                        Some(status) => format!("the launcher ended unexpectedly ({status})"),
+                        None => "a killed process did not end in time".to_owned(),
+                    },
+                };
+            }
+        };
+        Survivors::None { proof }
+    }
+}
+
+struct Ready {
+    exit: bool,
+    control: bool,
+    stdout: bool,
+    stderr: bool,
+}
+
+fn add<'f>(
+    fds: &mut Vec<PollFd<'f>>,
+    fd: Option<BorrowedFd<'f>>,
+    flags: PollFlags,
+) -> Option<usize> {
+    fds.push(PollFd::from_borrowed_fd(fd?, flags));
+    Some(fds.len() - 1)
+}
+
+fn io_error(what: &'static str) -> impl Fn(io::Error) -> LaunchError {
+    move |source| LaunchError::Io { what, source }
+}
+
+/// Starts the launcher with an empty environment, its own process group, and nothing open but the three descriptors.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place where a process tree starts"
+)]
+fn spawn(program: &Path, control: OwnedFd, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Child> {
+    Command::new(program)
+        .arg0(LAUNCHER_NAME)
+        .env_clear()
+        .process_group(0)
+        .stdin(control)
+        .stdout(stdout)
+        .stderr(stderr)
+        .spawn()
+}
+
+fn unblock(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(fd)?;
+    Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
+}
+
+fn failure_error(failure: &Failure, request: &LaunchRequest) -> LaunchError {
+    let source = io::Error::from_raw_os_error(failure.errno);
+    let name = request
+        .argv
+        .first()
+        .map(|name| name.to_string_lossy().into_owned());
+    let command = name.unwrap_or_default();
+    match &failure.step {
+        Step::FindCommand => LaunchError::NotFound { command },
+        Step::FindInterpreter => LaunchError::InterpreterNotFound { command },
+        Step::Execute => LaunchError::Execute { command, source },
+        Step::EnterDirectory => LaunchError::WorkingDirectory {
+            path: request.cwd.clone(),
+            source,
+        },
+        Step::OverlayNeedsNamespaces => LaunchError::Unavailable {
+            reason: "an overlay needs a mount namespace, and the kernel refuses it".to_owned(),
+        },
+        step @ (Step::Prepare
+        | Step::OpenOverlayPart(_)
+        | Step::MountOverlay(_)
+        | Step::BindReadOnly(_)
+        | Step::Fork
+        | Step::Session
+        | Step::SetLimits
+        | Step::DropPrivileges) => LaunchError::Setup {
+            step: step.words(),
+            source,
+        },
+    }
+}

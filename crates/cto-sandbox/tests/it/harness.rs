@@ -1,0 +1,377 @@
+//! The harness itself under test: its death, its memory, its children, and another user.
+//!
+//! These run in a process of their own, which is this test binary again with a role.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cto_sandbox::{End, LayerName, StopToken};
+
+use crate::support::{
+    LAUNCHER_VARIABLE, Lock, assert_nothing_survived, daemon_script, fallback, has_namespaces,
+    launcher, run, script, variable,
+};
+
+const ROLE: &str = "CTO_SANDBOX_TEST_ROLE";
+const FOLDER: &str = "CTO_SANDBOX_TEST_FOLDER";
+const NOBODY: u32 = 65534;
+
+/// Plays the role that a test gave to this process; without one, does nothing.
+#[test]
+fn role() {
+    let Some(role) = variable(ROLE) else { return };
+    let folder = variable(FOLDER).unwrap_or_default();
+    let folder = Path::new(&folder);
+    match role.to_str() {
+        Some("launch") => launch_and_say(folder, &launcher()),
+        Some("launch-group") => launch_and_say(folder, &fallback()),
+        Some("flood") => flood(),
+        Some("many") => many(),
+        Some("describe") => describe(),
+        Some("murder") => murder(folder),
+        other => panic!("unknown role {other:?}"),
+    }
+}
+
+fn start(role: &str, folder: &Path) -> Child {
+    start_under(&[], role, folder)
+}
+
+/// Starts this binary again behind a command that ends by executing its arguments.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this binary again, as a harness that may be killed"
+)]
+fn start_under(wrapper: &[&str], role: &str, folder: &Path) -> Child {
+    let binary = std::env::current_exe().unwrap();
+    let mut line = wrapper.iter().map(OsStr::new).chain([binary.as_os_str()]);
+    Command::new(line.next().unwrap())
+        .args(line)
+        .args([
+            "--exact",
+            "harness::role",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env(ROLE, role)
+        .env(FOLDER, folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Returns what a role says in lines that begin with `said: `, until it ends.
+fn play(role: &str) -> String {
+    play_under(&[], role, Path::new("/"))
+}
+
+fn play_under(wrapper: &[&str], role: &str, folder: &Path) -> String {
+    let output = start_under(wrapper, role, folder)
+        .wait_with_output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    let said: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.split_once("said: "))
+        .map(|(_, said)| said)
+        .collect();
+    said.join("\n")
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "the way in which a role answers its test"
+)]
+fn say(text: &str) {
+    println!("\nsaid: {text}");
+}
+
+fn launch_and_say(folder: &Path, launcher: &cto_sandbox::Launcher) {
+    let lock = Lock::in_folder(folder);
+    let request = daemon_script(folder, &lock, "exec sleep 1000");
+    let stop = StopToken::new().unwrap();
+    let outcome = launcher.launch(&request, &stop, &mut |_, bytes| {
+        say(String::from_utf8_lossy(bytes).trim())
+    });
+    say(&format!("{outcome:?}"));
+}
+
+#[test]
+fn when_the_harness_is_killed_the_whole_tree_dies() {
+    for role in ["launch", "launch-group"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut harness = start(role, folder.path());
+        let lines = BufReader::new(harness.stdout.take().unwrap()).lines();
+        let said = lines
+            .map(|line| line.unwrap())
+            .find(|line| line.contains("said: "));
+        assert_eq!(said.as_deref(), Some("said: held"));
+        let lock = Lock {
+            path: folder.path().join("lock"),
+        };
+        assert!(!lock.is_free());
+        harness.kill().unwrap();
+        harness.wait().unwrap();
+        // Returns only when the daemon is dead; a survivor makes this test hang, not pass.
+        lock.wait_until_free();
+    }
+}
+
+fn status_kib(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .unwrap();
+    line.trim_start_matches(':')
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap()
+}
+
+fn flood() {
+    // Warm: what a launch needs at all is not the flood's.
+    run(&script("true"));
+    let before = status_kib("VmHWM");
+    let mut request = crate::support::request(&["yes"]);
+    request.limits.wall = Duration::from_millis(700);
+    request.limits.output_bytes = 300_000;
+    let mut seen = 0;
+    let outcome = launcher()
+        .launch(&request, &StopToken::new().unwrap(), &mut |_, bytes| {
+            seen += bytes.len()
+        })
+        .unwrap();
+    assert_nothing_survived(&outcome);
+    let output = outcome.output;
+    assert_eq!(
+        (seen, output.stdout_bytes, output.capped),
+        (300_000, 300_000, true)
+    );
+    assert!(output.dropped_bytes > 1_000_000, "{output:?}");
+    assert_eq!(outcome.end, End::Signaled(15));
+    let grown = status_kib("VmHWM") - before;
+    assert!(grown < 1024, "{grown} KiB");
+    say("flat");
+}
+
+#[test]
+fn a_flood_of_output_is_capped_and_takes_no_memory() {
+    assert_eq!(play("flood"), "flat");
+}
+
+fn many() {
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    run(&script("true"));
+    let before = descriptors();
+    for round in 0..200 {
+        let request = script("(setsid sleep 1000 &) ; sleep 1000 & exit 4");
+        let launcher = if round % 2 == 0 {
+            launcher()
+        } else {
+            fallback()
+        };
+        let outcome = launcher
+            .launch(&request, &StopToken::new().unwrap(), &mut |_, _| {})
+            .unwrap();
+        assert_eq!(outcome.end, End::Exited(4));
+        assert_nothing_survived(&outcome);
+    }
+    assert_eq!(descriptors(), before);
+    let child = rustix::process::wait(rustix::process::WaitOptions::NOHANG);
+    assert_eq!(child.unwrap_err(), rustix::io::Errno::CHILD);
+    say("none left");
+}
+
+#[test]
+fn two_hundred_launches_leave_no_process_and_no_descriptor() {
+    assert_eq!(play("many"), "none left");
+}
+
+#[test]
+fn a_panic_in_the_sink_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = Lock::in_folder(folder.path());
+    let request = daemon_script(folder.path(), &lock, "exec sleep 1000");
+    let stop = StopToken::new().unwrap();
+    let panicked = std::panic::catch_unwind(|| {
+        launcher().launch(&request, &stop, &mut |_, _| panic!("the sink failed"))
+    });
+    assert!(panicked.is_err());
+    assert!(lock.is_free());
+}
+
+#[test]
+fn a_probe_takes_little_time() {
+    let start = Instant::now();
+    for _ in 0..10 {
+        assert!(!cto_sandbox::probe().layers.is_empty());
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+/// Returns the one child of a process that has one thread.
+fn only_child(pid: u32) -> u32 {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    children.trim().parse().unwrap()
+}
+
+/// Returns the launcher, whichever thread of this process started it.
+fn launcher_of_this_process() -> u32 {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let children = threads
+        .map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")).unwrap());
+    children.collect::<String>().trim().parse().unwrap()
+}
+
+/// Launches a tree and kills first its init and then, with another, its launcher.
+fn murder(folder: &Path) {
+    for name in ["init", "launcher"] {
+        let folder = tempfile::tempdir_in(folder).unwrap();
+        let lock = Lock::in_folder(folder.path());
+        let request = daemon_script(folder.path(), &lock, "exec sleep 1000");
+        let kill = |_, _: &[u8]| {
+            let launcher = launcher_of_this_process();
+            let victim = if name == "init" {
+                only_child(launcher)
+            } else {
+                launcher
+            };
+            let pid = i32::try_from(victim).unwrap();
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        };
+        let outcome = launcher()
+            .launch(&request, &StopToken::new().unwrap(), &mut { kill })
+            .unwrap();
+        let (end, cause) = (outcome.end, outcome.stopped_by);
+        say(&format!(
+            "{name}: {end:?} {cause:?} {:?} {:?}",
+            outcome.cpu, outcome.confinement.survivors
+        ));
+        lock.wait_until_free();
+    }
+}
+
+#[test]
+fn a_sandbox_that_is_killed_takes_the_tree_along_and_is_no_normal_end() {
+    if !has_namespaces() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let said = play_under(&[], "murder", folder.path());
+    assert_eq!(
+        said,
+        "init: Signaled(9) Some(SandboxDied) None None { proof: InitWaited }\n\
+         launcher: Signaled(9) Some(SandboxDied) None Unknown { reason: \"the launcher ended unexpectedly (signal: 9 (SIGKILL))\" }"
+    );
+}
+
+fn describe() {
+    let confinement = run(&script("test -d /proc/self")).outcome.confinement;
+    let probed = cto_sandbox::probe();
+    let has = |name: LayerName| {
+        assert_eq!(probed.in_force(name), confinement.in_force(name));
+        confinement.in_force(name)
+    };
+    let first = &confinement.layers[0];
+    let why = first.detail.split(';').next().unwrap_or_default();
+    let (proc, network) = (has(LayerName::OwnProc), has(LayerName::NetworkNamespace));
+    say(&format!(
+        "{:?} proc {proc} network {network}: {why}",
+        confinement.class
+    ));
+}
+
+#[test]
+fn what_the_kernel_refuses_is_done_without_and_said() {
+    if !has_namespaces() {
+        return;
+    }
+    let described = |preparation: &str| {
+        let script = format!("{preparation} && exec \"$@\"");
+        play_under(
+            &["unshare", "-Urm", "sh", "-c", &script, "sh"],
+            "describe",
+            Path::new("/"),
+        )
+    };
+    let whole = "own user namespace, user and group mapped to themselves";
+    assert_eq!(
+        described("true"),
+        format!("Process proc true network true: {whole}")
+    );
+    assert_eq!(
+        described("echo 0 >/proc/sys/user/max_net_namespaces"),
+        format!("Process proc true network false: {whole}")
+    );
+    // A /proc with something mounted over it, as in containers.
+    assert_eq!(
+        described("mount --bind /dev/null /proc/uptime"),
+        format!("Process proc false network true: {whole}")
+    );
+    assert_eq!(
+        described("echo 0 >/proc/sys/user/max_user_namespaces"),
+        "Group proc false network false: the kernel refused to create the namespaces: No space left on device (os error 28)"
+    );
+}
+
+/// The same tests again as a user without any privilege, when these run as root.
+#[test]
+fn all_of_this_holds_for_an_unprivileged_user_too() {
+    if rustix::process::geteuid().as_raw() != 0 {
+        return;
+    }
+    // A place that this user can reach, wherever the build was made.
+    let folder = tempfile::Builder::new()
+        .permissions(std::fs::Permissions::from_mode(0o755))
+        .tempdir()
+        .unwrap();
+    let tests = copy_program(&std::env::current_exe().unwrap(), folder.path(), "tests");
+    let program = copy_program(&launcher().program, folder.path(), "launcher");
+    let scratch = folder.path().join("tmp");
+    std::fs::create_dir(&scratch).unwrap();
+    std::os::unix::fs::chown(&scratch, Some(NOBODY), Some(NOBODY)).unwrap();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this binary again, as another user"
+    )]
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(tests)
+        .args(["--skip", "unprivileged_user_too"])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("TMPDIR", scratch)
+        .env(LAUNCHER_VARIABLE, program)
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn copy_program(from: &Path, folder: &Path, name: &str) -> std::path::PathBuf {
+    let to = folder.join(name);
+    std::fs::copy(from, &to).unwrap();
+    File::open(&to)
+        .unwrap()
+        .set_permissions(std::fs::Permissions::from_mode(0o755))
+        .unwrap();
+    to
+}

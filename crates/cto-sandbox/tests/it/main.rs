@@ -1,0 +1,9 @@
+//! Real processes through the real launcher: how they end, what they see, and that nothing of them stays.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod containment;
+mod ends;
+mod files;
+mod harness;
+mod support;

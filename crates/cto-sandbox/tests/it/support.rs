@@ -1,0 +1,159 @@
+//! One way to launch a shell script, and the tricks by which tests see a process without looking for it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cto_sandbox::{
+    Class, LaunchError, LaunchRequest, Launcher, Limits, Network, Outcome, StopToken, Stream,
+    Survivors,
+};
+
+/// Where a rerun of these tests as another user finds the launcher.
+pub(crate) const LAUNCHER_VARIABLE: &str = "CTO_SANDBOX_TEST_LAUNCHER";
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a rerun of these tests is configured by its environment"
+)]
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+pub(crate) fn launcher() -> Launcher {
+    let built = || OsString::from(env!("CARGO_BIN_EXE_cto-sandbox-launch"));
+    Launcher::at(variable(LAUNCHER_VARIABLE).unwrap_or_else(built))
+}
+
+pub(crate) fn fallback() -> Launcher {
+    Launcher {
+        force_group: true,
+        ..launcher()
+    }
+}
+
+pub(crate) fn request(argv: &[&str]) -> LaunchRequest {
+    LaunchRequest {
+        argv: argv.iter().map(OsString::from).collect(),
+        env: BTreeMap::from([("PATH".into(), PATH.into())]),
+        cwd: PathBuf::from("/"),
+        read_only: Vec::new(),
+        overlay: None,
+        limits: Limits {
+            wall: Duration::from_secs(60),
+            output_bytes: 1 << 20,
+            cpu_seconds: None,
+            file_bytes: None,
+            open_files: None,
+            processes: None,
+        },
+        network: Network::None,
+        grace: Duration::from_secs(60),
+    }
+}
+
+pub(crate) fn script(text: &str) -> LaunchRequest {
+    request(&["/bin/sh", "-c", text])
+}
+
+/// An outcome with both streams.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) outcome: Outcome,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+pub(crate) fn try_run(launcher: &Launcher, request: &LaunchRequest) -> Result<Ran, LaunchError> {
+    run_until(launcher, request, &StopToken::new().unwrap(), |_, _| {})
+}
+
+/// Runs and calls `each` with every chunk, where a test can ask for a stop without waiting for a time.
+pub(crate) fn run_until(
+    launcher: &Launcher,
+    request: &LaunchRequest,
+    stop: &StopToken,
+    mut each: impl FnMut(Stream, &[u8]),
+) -> Result<Ran, LaunchError> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let outcome = launcher.launch(request, stop, &mut |stream, bytes| {
+        each(stream, bytes);
+        match stream {
+            Stream::Stdout => stdout.extend_from_slice(bytes),
+            Stream::Stderr => stderr.extend_from_slice(bytes),
+        }
+    })?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Ran {
+        outcome,
+        stdout: text(stdout),
+        stderr: text(stderr),
+    })
+}
+
+pub(crate) fn run(request: &LaunchRequest) -> Ran {
+    let ran = try_run(&launcher(), request).unwrap();
+    assert_nothing_survived(&ran.outcome);
+    ran
+}
+
+pub(crate) fn run_script(text: &str) -> Ran {
+    run(&script(text))
+}
+
+#[track_caller]
+pub(crate) fn assert_nothing_survived(outcome: &Outcome) {
+    let survivors = &outcome.confinement.survivors;
+    assert!(matches!(survivors, Survivors::None { .. }), "{survivors:?}");
+}
+
+/// Whether this machine gives us namespaces; where not, their tests would test nothing.
+pub(crate) fn has_namespaces() -> bool {
+    cto_sandbox::probe().class == Class::Process
+}
+
+/// A lock file: a process that holds it is alive, and its death frees it, without anybody looking for it.
+pub(crate) struct Lock {
+    pub(crate) path: PathBuf,
+}
+
+impl Lock {
+    pub(crate) fn in_folder(folder: &Path) -> Self {
+        let path = folder.join("lock");
+        File::create(&path).unwrap();
+        Self { path }
+    }
+
+    pub(crate) fn path(&self) -> &OsStr {
+        self.path.as_os_str()
+    }
+
+    pub(crate) fn is_free(&self) -> bool {
+        File::open(&self.path).unwrap().try_lock().is_ok()
+    }
+
+    /// Waits until the holder is dead.
+    pub(crate) fn wait_until_free(&self) {
+        File::open(&self.path).unwrap().lock().unwrap();
+    }
+}
+
+/// A script that leaves a daemon in its own session, forked twice, which holds the lock and ignores TERM and HUP.
+/// It ends with `then` once the daemon holds the lock.
+pub(crate) fn daemon_script(folder: &Path, lock: &Lock, then: &str) -> LaunchRequest {
+    let text = r#"
+        mkfifo "$FIFO"
+        ( setsid flock "$LOCK" sh -c 'trap "" TERM HUP; echo held >"$FIFO"; while :; do sleep 1000; done' & )
+        read answer <"$FIFO"
+        echo "$answer"
+    "#;
+    let mut request = script(&format!("{text}\n{then}"));
+    request
+        .env
+        .insert("FIFO".into(), folder.join("fifo").into());
+    request.env.insert("LOCK".into(), lock.path().into());
+    request
+}
