@@ -1,0 +1,6 @@
+"""Text helpers for page addresses."""
+
+
+def slugify(text):
+    """Returns the address form of a title."""
+    return text.lower().replace(" ", "-")
