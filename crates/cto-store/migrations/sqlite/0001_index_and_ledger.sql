@@ -1,0 +1,80 @@
+-- The index: one row a run, a projection that `cto index rebuild` can replace at any time.
+CREATE TABLE runs (
+    run_id         TEXT   NOT NULL PRIMARY KEY,
+    case_id        TEXT   NOT NULL,
+    backend        TEXT   NOT NULL,
+    stage          BIGINT NOT NULL,
+    status         TEXT,            -- NULL while the run goes on
+    started_at     TEXT   NOT NULL, -- fixed width, so that text order is time order
+    finished_at    TEXT,
+    blocker        TEXT,
+    failure_reason TEXT,
+    changed_files  BIGINT,
+    wall_micros    BIGINT,
+    pack_digest    TEXT,
+    keyid          TEXT,
+    origin         TEXT,
+    title          TEXT   NOT NULL,
+    conformance    BIGINT NOT NULL
+);
+
+-- Each holds the order of the listing after the column it filters by, then the columns that other filters look at:
+-- a page is read in order, and what does not match is passed over without a visit to the table.
+CREATE INDEX runs_newest     ON runs (started_at, run_id);
+CREATE INDEX runs_by_status  ON runs (status, started_at, run_id, case_id, backend);
+CREATE INDEX runs_by_case    ON runs (case_id, started_at, run_id, status, backend);
+CREATE INDEX runs_by_backend ON runs (backend, started_at, run_id, status, case_id);
+
+-- Kept by triggers, because counting a hundred thousand rows is slower than a summary may be.
+CREATE TABLE run_counts (
+    state TEXT   NOT NULL PRIMARY KEY,
+    runs  BIGINT NOT NULL
+);
+INSERT INTO run_counts (state, runs) VALUES ('running', 0), ('pass', 0), ('fail', 0), ('blocked', 0);
+
+CREATE TRIGGER runs_count_insert AFTER INSERT ON runs BEGIN
+    UPDATE run_counts SET runs = runs + 1 WHERE state = COALESCE(NEW.status, 'running');
+END;
+CREATE TRIGGER runs_count_update AFTER UPDATE OF status ON runs WHEN OLD.status IS NOT NEW.status BEGIN
+    UPDATE run_counts SET runs = runs - 1 WHERE state = COALESCE(OLD.status, 'running');
+    UPDATE run_counts SET runs = runs + 1 WHERE state = COALESCE(NEW.status, 'running');
+END;
+CREATE TRIGGER runs_count_delete AFTER DELETE ON runs BEGIN
+    UPDATE run_counts SET runs = runs - 1 WHERE state = COALESCE(OLD.status, 'running');
+END;
+
+-- The ledger: append-only and hash-chained. Nothing rebuilds it.
+CREATE TABLE ledger (
+    seq    BIGINT NOT NULL PRIMARY KEY,
+    prev   TEXT   NOT NULL,
+    digest TEXT   NOT NULL,
+    kind   TEXT   NOT NULL,
+    run_id TEXT,
+    record TEXT   NOT NULL
+);
+-- A run is created once and sealed once. Two indexes, because the planner takes a partial one only when a query repeats
+-- its condition word for word.
+CREATE UNIQUE INDEX ledger_created_once ON ledger (run_id) WHERE kind = 'run.created';
+CREATE UNIQUE INDEX ledger_sealed_once  ON ledger (run_id) WHERE kind = 'run.sealed';
+
+CREATE TRIGGER ledger_no_update BEFORE UPDATE ON ledger BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only');
+END;
+CREATE TRIGGER ledger_no_delete BEFORE DELETE ON ledger BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only');
+END;
+-- `INSERT OR REPLACE` removes rows without any delete trigger, so what it could remove is refused before the insert.
+CREATE TRIGGER ledger_only_append BEFORE INSERT ON ledger
+WHEN NEW.seq <> COALESCE((SELECT MAX(seq) FROM ledger), 0) + 1
+  OR NEW.prev <> COALESCE((SELECT digest FROM ledger ORDER BY seq DESC LIMIT 1),
+                          '0000000000000000000000000000000000000000000000000000000000000000')
+  OR (NEW.kind = 'run.created' AND EXISTS (SELECT 1 FROM ledger WHERE kind = 'run.created' AND run_id = NEW.run_id))
+  OR (NEW.kind = 'run.sealed' AND EXISTS (SELECT 1 FROM ledger WHERE kind = 'run.sealed' AND run_id = NEW.run_id))
+BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only');
+END;
+
+-- Runs in the ledger that were created and not sealed: what recovery looks at, without a walk over the ledger.
+CREATE TABLE open_runs (
+    run_id TEXT NOT NULL PRIMARY KEY
+);

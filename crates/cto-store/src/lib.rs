@@ -1,0 +1,35 @@
+//! The index of runs and the ledger, both in `<home>/cto.db`.
+//!
+//! - The index is a projection of packs. It may be thrown away and rebuilt; nothing decides on it alone.
+//! - The ledger is authoritative: append-only, hash-chained, never rebuilt, and every run is in it twice: created
+//!   and sealed. Both are entered at most once, so that recovery may enter them again.
+//! - A row of the index and its ledger record are written in one transaction or not at all.
+//! - A database file appears complete, by one link, or not at all; it is never made in place.
+//! - A commit outlives the process at once, and a power cut once the log is synced (at a checkpoint). What a power cut
+//!   takes, recovery enters again from the run's own log, which is synced before it matters.
+//! - No clock and no randomness here: both come in as values.
+//!
+//! [`Store`] blocks. It must not be called from inside an async runtime.
+
+mod cursor;
+mod database;
+mod entries;
+mod error;
+mod index;
+mod ledger;
+mod open;
+#[cfg(test)]
+mod plans;
+mod query;
+mod run;
+mod sql;
+mod store;
+mod walk;
+
+pub use cursor::{BadCursor, Cursor};
+pub use error::StoreError;
+pub use ledger::{LedgerEntry, LedgerHead, LedgerInit, LedgerListing, LedgerPage};
+pub use query::{Counts, Filter, Listing, PAGE_ROWS_MAX, Page, Rebuilt, State};
+pub use run::{RunCreated, RunRow, RunSealed};
+pub use store::Store;
+pub use walk::{Break, BreakReason, LedgerCheck};
