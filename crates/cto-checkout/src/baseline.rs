@@ -1,0 +1,209 @@
+//! The cache of baseline trees: written once for each tree id, checked each time it is used.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+
+use crate::baseline_record::BaselineRecord;
+use crate::import::{self, ImportCaps, ImportError, TreeEntry};
+use crate::manifest::Manifest;
+use crate::oid::TreeId;
+use crate::remove::{RemoveError, remove_tree};
+use crate::stamp::{self, Stamp};
+use crate::walk::{Closed, FoundKind, WalkCaps, walk};
+use crate::{beneath, parallel};
+
+/// How a baseline came to be there, for the freshness of the evidence that rests on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// Written by this call.
+    Written,
+    /// There before, and found to be what it was when it was written.
+    Checked,
+}
+
+/// A harness-owned materialisation of a tree. Nobody but the cache writes in it.
+#[derive(Clone, Debug)]
+pub struct Baseline {
+    pub tree_id: TreeId,
+    pub root: PathBuf,
+    pub manifest: Arc<Manifest>,
+    pub freshness: Freshness,
+}
+
+/// Why a baseline could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum BaselineError {
+    #[error("the tree was not taken in")]
+    Import(#[from] ImportError),
+    #[error("`{source_path}` changed while it was taken in")]
+    SourceChanged { source_path: PathBuf },
+    #[error("could not use the baseline cache at `{path}`")]
+    Cache { path: PathBuf, source: io::Error },
+    #[error("could not remove a stale baseline")]
+    Stale(#[from] RemoveError),
+}
+
+/// `<dir>/<tree-id>/tree/` with `<dir>/<tree-id>/manifest` beside it.
+#[derive(Clone, Debug)]
+pub struct BaselineCache {
+    dir: PathBuf,
+}
+
+impl BaselineCache {
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    /// Returns the baseline for a directory. Its content is read every time, because nothing less tells which tree it
+    /// is; it is written only when that tree is not there yet.
+    pub fn ensure_dir(&self, source: &Path, caps: &ImportCaps) -> Result<Baseline, BaselineError> {
+        let manifest = import::survey(source, caps)?;
+        self.ensure(manifest, source, |dest| import::import(source, dest, caps))
+    }
+
+    /// Returns the baseline for entries that are in memory.
+    pub fn ensure_entries(
+        &self,
+        entries: &[TreeEntry<'_>],
+        caps: &ImportCaps,
+    ) -> Result<Baseline, BaselineError> {
+        let manifest = import::survey_entries(entries, caps)?;
+        self.ensure(manifest, Path::new("entries"), |dest| {
+            import::write_entries(dest, entries, caps)
+        })
+    }
+
+    /// Returns the baseline of this id if it is there and intact.
+    pub fn get(&self, tree_id: &TreeId) -> Option<Baseline> {
+        let record = self.intact(tree_id)?;
+        Some(self.baseline(*tree_id, record.manifest, Freshness::Checked))
+    }
+
+    fn ensure(
+        &self,
+        manifest: Manifest,
+        source_path: &Path,
+        write: impl FnOnce(&Path) -> Result<Manifest, ImportError>,
+    ) -> Result<Baseline, BaselineError> {
+        let tree_id = manifest.tree_id();
+        if self.intact(&tree_id).is_some() {
+            return Ok(self.baseline(tree_id, manifest, Freshness::Checked));
+        }
+        let failed = |source| BaselineError::Cache {
+            path: self.dir.clone(),
+            source,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.dir)
+            .map_err(failed)?;
+        // Held until this function returns: who comes second waits here and then finds the work done.
+        let _lock = self.lock(&tree_id).map_err(failed)?;
+        if self.intact(&tree_id).is_some() {
+            return Ok(self.baseline(tree_id, manifest, Freshness::Checked));
+        }
+        let place = self.place(&tree_id);
+        remove_tree(&place)?;
+        let fresh = self.dir.join(format!(".new-{tree_id}"));
+        remove_tree(&fresh)?;
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&fresh)
+            .map_err(failed)?;
+        if write(&fresh.join("tree"))? != manifest {
+            remove_tree(&fresh)?;
+            let source_path = source_path.to_owned();
+            return Err(BaselineError::SourceChanged { source_path });
+        }
+        write_record(&fresh, &manifest).map_err(failed)?;
+        renameat_with(CWD, &fresh, CWD, &place, RenameFlags::NOREPLACE)
+            .map_err(|errno| failed(errno.into()))?;
+        Ok(self.baseline(tree_id, manifest, Freshness::Written))
+    }
+
+    fn baseline(&self, tree_id: TreeId, manifest: Manifest, freshness: Freshness) -> Baseline {
+        Baseline {
+            tree_id,
+            root: self.place(&tree_id).join("tree"),
+            manifest: Arc::new(manifest),
+            freshness,
+        }
+    }
+
+    fn place(&self, tree_id: &TreeId) -> PathBuf {
+        self.dir.join(tree_id.to_string())
+    }
+
+    fn lock(&self, tree_id: &TreeId) -> io::Result<File> {
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(self.dir.join(format!(".lock-{tree_id}")))?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        Ok(file)
+    }
+
+    /// Returns the record of a cached tree that holds exactly what it held when it was written.
+    fn intact(&self, tree_id: &TreeId) -> Option<BaselineRecord> {
+        let place = self.place(tree_id);
+        let record = BaselineRecord::decode(&std::fs::read(place.join("manifest")).ok()?)?;
+        if record.manifest.tree_id() != *tree_id {
+            return None;
+        }
+        let root = beneath::open_root(&place.join("tree")).ok()?;
+        let caps = WalkCaps {
+            entries: u64::MAX,
+            depth: usize::MAX,
+            path_bytes: usize::MAX,
+        };
+        let found = walk(root.as_fd(), caps, Closed::Refuse).ok()?;
+        let files = found
+            .iter()
+            .filter(|entry| !matches!(entry.kind, FoundKind::Directory { .. }));
+        let recorded = record.manifest.iter().zip(&record.stamps);
+        let same = files
+            .map(|file| Some((&file.path, file.stamp)))
+            .chain(std::iter::repeat(None))
+            .zip(
+                recorded
+                    .map(|((path, _), stamp)| Some((path, *stamp)))
+                    .chain(std::iter::repeat(None)),
+            )
+            .take_while(|pair| *pair != (None, None))
+            .all(|pair| match pair {
+                (Some((found, now)), Some((path, then))) => {
+                    found == path && now.same_but_device(&then)
+                }
+                _ => false,
+            });
+        same.then_some(record)
+    }
+}
+
+fn write_record(place: &Path, manifest: &Manifest) -> io::Result<()> {
+    let root = beneath::open_root(&place.join("tree"))?;
+    let stamps = parallel::map(manifest.entries(), |_, (path, _)| {
+        beneath::stat(root.as_fd(), path).map(|stat| Stamp::of(&stat))
+    })?;
+    // Only waits for the clock to move on, so that a later write cannot share a stamp's time.
+    stamp::settle(root.as_fd(), stamps.clone());
+    let record = BaselineRecord {
+        manifest: manifest.clone(),
+        stamps,
+    };
+    let mut file = OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(place.join("manifest"))?;
+    file.write_all(&record.encode())
+}

@@ -1,0 +1,194 @@
+//! Opens things beneath one directory descriptor: no link on the way is followed and no `..` leaves it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+
+use crate::tree_path::TreePath;
+
+const INSIDE: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS);
+
+/// Opens the root of a tree. The path to it comes from the operator, so links in it are his own affair.
+pub(crate) fn open_root(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+pub(crate) fn open_directory(root: BorrowedFd<'_>, path: &TreePath) -> io::Result<OwnedFd> {
+    open(
+        root,
+        path,
+        OFlags::RDONLY | OFlags::DIRECTORY,
+        Mode::empty(),
+    )
+}
+
+/// Opens for reading without waiting: a fifo put in a file's place must not block us.
+pub(crate) fn open_file(root: BorrowedFd<'_>, path: &TreePath) -> io::Result<File> {
+    open(
+        root,
+        path,
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
+        Mode::empty(),
+    )
+    .map(File::from)
+}
+
+/// Makes a file that must not exist yet.
+pub(crate) fn create_file(
+    root: BorrowedFd<'_>,
+    path: &TreePath,
+    permissions: u32,
+) -> io::Result<File> {
+    open(
+        root,
+        path,
+        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
+        Mode::from_raw_mode(permissions),
+    )
+    .map(File::from)
+}
+
+/// Makes a directory with exactly the usual permissions, whatever the umask.
+pub(crate) fn make_directory(root: BorrowedFd<'_>, path: &TreePath) -> io::Result<()> {
+    with_parent(root, path, |parent, name| {
+        rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755))?;
+        if rustix::fs::statat(parent, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?.st_mode & 0o777
+            != 0o755
+        {
+            rustix::fs::chmodat(
+                parent,
+                name,
+                Mode::from_raw_mode(0o755),
+                rustix::fs::AtFlags::empty(),
+            )?;
+        }
+        Ok(())
+    })
+}
+
+pub(crate) fn make_link(root: BorrowedFd<'_>, path: &TreePath, target: &[u8]) -> io::Result<()> {
+    with_parent(root, path, |parent, name| {
+        rustix::fs::symlinkat(target, parent, name)
+    })
+}
+
+pub(crate) fn read_link(root: BorrowedFd<'_>, path: &TreePath) -> io::Result<Vec<u8>> {
+    with_parent(root, path, |parent, name| {
+        rustix::fs::readlinkat(parent, name, Vec::new())
+    })
+    .map(std::ffi::CString::into_bytes)
+}
+
+pub(crate) fn stat(root: BorrowedFd<'_>, path: &TreePath) -> io::Result<rustix::fs::Stat> {
+    with_parent(root, path, |parent, name| {
+        rustix::fs::statat(parent, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
+    })
+}
+
+/// Gives the owner the bits he took from himself: a `chmod 000` must not hide what is there.
+///
+/// Goes through the descriptor, so that what is changed is what was looked at.
+pub(crate) fn unlock(root: BorrowedFd<'_>, path: &TreePath, bits: u32) -> io::Result<()> {
+    let handle = open(root, path, OFlags::PATH, Mode::empty())?;
+    unlock_handle(handle.as_fd(), bits)
+}
+
+pub(crate) fn unlock_handle(handle: BorrowedFd<'_>, bits: u32) -> io::Result<()> {
+    let mode = rustix::fs::fstat(handle)?.st_mode & 0o7777;
+    let own = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    Ok(rustix::fs::chmod(own, Mode::from_raw_mode(mode | bits))?)
+}
+
+fn with_parent<T>(
+    root: BorrowedFd<'_>,
+    path: &TreePath,
+    act: impl FnOnce(BorrowedFd<'_>, &[u8]) -> rustix::io::Result<T>,
+) -> io::Result<T> {
+    match path.parent() {
+        [] => Ok(act(root, path.as_bytes())?),
+        parent => {
+            let parent = open(
+                root,
+                &TreePath::from(parent),
+                OFlags::PATH | OFlags::DIRECTORY,
+                Mode::empty(),
+            )?;
+            Ok(act(parent.as_fd(), path.name())?)
+        }
+    }
+}
+
+fn open(root: BorrowedFd<'_>, path: &TreePath, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let whole = if path.is_root() {
+        b"."
+    } else {
+        path.as_bytes()
+    };
+    match openat2(root, whole, flags, mode, INSIDE) {
+        Err(Errno::NOSYS) => open_stepwise(root, path, flags, mode),
+        opened => Ok(opened?),
+    }
+}
+
+/// The same for kernels and containers without `openat2`: one component at a time.
+fn open_stepwise(
+    root: BorrowedFd<'_>,
+    path: &TreePath,
+    flags: OFlags,
+    mode: Mode,
+) -> io::Result<OwnedFd> {
+    if path.is_root() {
+        return Ok(openat(root, ".", flags, mode)?);
+    }
+    if !path.is_well_formed() {
+        return Err(Errno::XDEV.into());
+    }
+    let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut held: Option<OwnedFd> = None;
+    let parents = path.depth() - 1;
+    for name in path.components().take(parents) {
+        let at = held.as_ref().map_or(root, AsFd::as_fd);
+        held = Some(openat(at, name, step, Mode::empty())?);
+    }
+    let at = held.as_ref().map_or(root, AsFd::as_fd);
+    Ok(openat(at, path.name(), flags, mode)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_of_opening_refuse_links_and_parents() {
+        let outside = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("real")).unwrap();
+        File::create(dir.path().join("real/file")).unwrap();
+        File::create(outside.path().join("file")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), dir.path().join("out")).unwrap();
+        std::os::unix::fs::symlink("real/file", dir.path().join("link")).unwrap();
+        let root = open_root(dir.path()).unwrap();
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for way in [open, open_stepwise] {
+            assert!(way(root.as_fd(), &"real/file".into(), flags, Mode::empty()).is_ok());
+            assert!(way(root.as_fd(), &TreePath::root(), flags, Mode::empty()).is_ok());
+            for bad in ["out/file", "link", "../x", "real/../../x", "/etc/passwd"] {
+                assert!(
+                    way(root.as_fd(), &bad.into(), flags, Mode::empty()).is_err(),
+                    "{bad}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Runs `git`, always with the harness's own git directory and nothing of the machine's or the agent's settings.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::baseline::Baseline;
+use crate::git_dir::GitDir;
+use crate::tree_path::{TreePath, parent_of};
+
+/// Where git is looked for; the caller's own PATH may have been arranged by somebody else.
+const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const STDERR_BYTES_MAX: u64 = 16 * 1024;
+const STDERR_LINES_SHOWN: usize = 8;
+const IGNORE_OUTPUT_BYTES_MAX: u64 = 1 << 30;
+const IGNORE_WALL: Duration = Duration::from_secs(120);
+const VERSION_WALL: Duration = Duration::from_secs(10);
+
+/// Settings that outrank every file: nothing is converted, nothing is started.
+const SETTINGS: [&str; 10] = [
+    "core.autocrlf=false",
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.quotePath=true",
+    "core.excludesFile=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.untrackedCache=false",
+    "core.pager=cat",
+    "gc.auto=0",
+    "protocol.allow=never",
+];
+
+/// Why git did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("could not start `git`")]
+    Start { source: io::Error },
+    #[error("could not talk to `git {verb}`")]
+    Talk {
+        verb: &'static str,
+        source: io::Error,
+    },
+    #[error("`git {verb}` was not done after {seconds} s")]
+    TimedOut { verb: &'static str, seconds: u64 },
+    #[error("`git {verb}` wrote more than {max} bytes")]
+    TooMuchOutput { verb: &'static str, max: u64 },
+    #[error("`git {verb}` failed with {status}: {stderr}")]
+    Failed {
+        verb: &'static str,
+        status: ExitStatus,
+        /// The end of what it said, with control characters escaped.
+        stderr: String,
+    },
+}
+
+/// One call of git: what it does, where, and within which bounds.
+pub(crate) struct Call<'a> {
+    pub(crate) verb: &'static str,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) git_dir: &'a Path,
+    pub(crate) work_tree: Option<&'a Path>,
+    pub(crate) wall: Duration,
+    pub(crate) output_bytes_max: u64,
+}
+
+pub(crate) struct Finished {
+    status: ExitStatus,
+    stderr: Vec<u8>,
+}
+
+impl Call<'_> {
+    /// Runs git to its end, with its output going to `output` as it comes.
+    pub(crate) fn run(&self, input: Stdio, output: &mut dyn Write) -> Result<Finished, GitError> {
+        let talk = |source| self.talk(source);
+        // What it says goes to memory by itself: reading two pipes in turn can block either side.
+        let mut said = memory_file().map_err(talk)?;
+        let mut command = self.command();
+        command
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(said.try_clone().map_err(talk)?);
+        let mut child = command
+            .spawn()
+            .map_err(|source| GitError::Start { source })?;
+        let pumped = self.pump(&mut child, output);
+        if pumped.is_err() {
+            // It may be gone already; the wait below is what matters: no git survives its call.
+            drop(child.kill());
+        }
+        let status = child.wait().map_err(talk)?;
+        pumped?;
+        let mut stderr = Vec::new();
+        said.rewind().map_err(talk)?;
+        said.take(STDERR_BYTES_MAX)
+            .read_to_end(&mut stderr)
+            .map_err(talk)?;
+        Ok(Finished { status, stderr })
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the one home of `git`")]
+    fn command(&self) -> Command {
+        let mut command = Command::new("git");
+        command
+            .env_clear()
+            .env("PATH", SEARCH_PATH)
+            .env("HOME", "/nonexistent")
+            .env("LC_ALL", "C")
+            .env("GIT_DIR", self.git_dir)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_ATTR_NOSYSTEM", "1")
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_TERMINAL_PROMPT", "0");
+        if let Some(work_tree) = self.work_tree {
+            command
+                .env("GIT_WORK_TREE", work_tree)
+                .current_dir(work_tree);
+        } else {
+            command.current_dir("/");
+        }
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        command.arg(self.verb).args(&self.arguments);
+        command
+    }
+
+    fn talk(&self, source: io::Error) -> GitError {
+        GitError::Talk {
+            verb: self.verb,
+            source,
+        }
+    }
+
+    /// Moves output until git has closed it and ended, or until the time is up.
+    fn pump(&self, child: &mut Child, output: &mut dyn Write) -> Result<(), GitError> {
+        let talk = |source| self.talk(source);
+        let deadline = Instant::now() + self.wall;
+        let mut stdout = child
+            .stdout
+            .take()
+            .ok_or_else(|| talk(io::ErrorKind::BrokenPipe.into()))?;
+        let mut written: u64 = 0;
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            self.wait_for(stdout.as_fd(), deadline)?;
+            let count = match stdout.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(talk(error)),
+            };
+            written += count as u64;
+            if written > self.output_bytes_max {
+                return Err(GitError::TooMuchOutput {
+                    verb: self.verb,
+                    max: self.output_bytes_max,
+                });
+            }
+            output.write_all(&buffer[..count]).map_err(talk)?;
+        }
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| talk(io::ErrorKind::NotFound.into()))?;
+        let exit = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| talk(errno.into()))?;
+        self.wait_for(exit.as_fd(), deadline)
+    }
+
+    fn wait_for(&self, descriptor: BorrowedFd<'_>, deadline: Instant) -> Result<(), GitError> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(GitError::TimedOut {
+                    verb: self.verb,
+                    seconds: self.wall.as_secs(),
+                });
+            }
+            let timeout = Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            match poll(
+                &mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)],
+                Some(&timeout),
+            ) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(errno) => return Err(self.talk(errno.into())),
+            }
+        }
+    }
+
+    /// Turns a bad end into an error; `also_fine` lists further exit codes that are answers.
+    pub(crate) fn expect_success(
+        &self,
+        finished: Finished,
+        also_fine: &[i32],
+    ) -> Result<(), GitError> {
+        let fine = |code: i32| code == 0 || also_fine.contains(&code);
+        if finished.status.code().is_some_and(fine) {
+            return Ok(());
+        }
+        Err(GitError::Failed {
+            verb: self.verb,
+            status: finished.status,
+            stderr: readable(&finished.stderr),
+        })
+    }
+}
+
+/// Git repeats names that an agent chose: nothing in them may reach a terminal as it is.
+fn readable(said: &[u8]) -> String {
+    let lines = String::from_utf8_lossy(said);
+    let lines: Vec<String> = lines
+        .lines()
+        .take(STDERR_LINES_SHOWN)
+        .map(|line| TreePath::from(line).to_string())
+        .collect();
+    lines.join("; ")
+}
+
+fn memory_file() -> io::Result<File> {
+    Ok(File::from(memfd_create("git", MemfdFlags::CLOEXEC)?))
+}
+
+/// Returns the version that `git` states, such as `2.47.3`.
+pub fn git_version() -> Result<String, GitError> {
+    let call = Call {
+        verb: "version",
+        arguments: Vec::new(),
+        git_dir: Path::new("/nonexistent"),
+        work_tree: None,
+        wall: VERSION_WALL,
+        output_bytes_max: 4096,
+    };
+    let mut said = Vec::new();
+    let finished = call.run(Stdio::null(), &mut said)?;
+    call.expect_success(finished, &[])?;
+    let text = readable(&said);
+    Ok(text
+        .strip_prefix("git version ")
+        .unwrap_or(&text)
+        .trim()
+        .to_owned())
+}
+
+/// Returns which of these paths the *baseline's* ignore rules ignore; what an agent did to ignore files has no effect.
+///
+/// A path below a link of the baseline counts as not ignored: git does not answer for such paths.
+pub fn ignored<'a>(
+    git_dir: &GitDir,
+    baseline: &Baseline,
+    paths: impl IntoIterator<Item = &'a TreePath>,
+) -> Result<BTreeSet<TreePath>, GitError> {
+    let below_link = |path: &TreePath| {
+        let mut above = path.parent();
+        while !above.is_empty() {
+            if baseline.manifest.is_symlink(above) {
+                return true;
+            }
+            above = parent_of(above);
+        }
+        false
+    };
+    let asked: Vec<&TreePath> = paths.into_iter().filter(|path| !below_link(path)).collect();
+    if asked.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let call = Call {
+        verb: "check-ignore",
+        arguments: ["-z", "--stdin", "--no-index"].map(str::to_owned).into(),
+        git_dir: git_dir.path(),
+        work_tree: Some(&baseline.root),
+        wall: IGNORE_WALL,
+        output_bytes_max: IGNORE_OUTPUT_BYTES_MAX,
+    };
+    let input = || -> io::Result<File> {
+        let mut file = memory_file()?;
+        let mut bytes = Vec::new();
+        for path in &asked {
+            bytes.extend_from_slice(path.as_bytes());
+            bytes.push(0);
+        }
+        file.write_all(&bytes)?;
+        file.rewind()?;
+        Ok(file)
+    };
+    let input = input().map_err(|source| call.talk(source))?;
+    let mut answer = Vec::new();
+    let finished = call.run(input.into(), &mut answer)?;
+    // 1 is its way to say that none is ignored.
+    call.expect_success(finished, &[1])?;
+    Ok(answer
+        .split(|&byte| byte == 0)
+        .filter(|path| !path.is_empty())
+        .map(TreePath::from)
+        .collect())
+}

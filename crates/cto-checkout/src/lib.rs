@@ -1,0 +1,46 @@
+//! Trees on disk: takes them in, keeps them, copies them, and says what an agent changed.
+//!
+//! Invariants:
+//! - Everything an agent or a stranger made is read beneath one directory descriptor, with no link followed and with
+//!   caps on count, depth, length and bytes.
+//! - Paths are bytes. Nothing here needs a name to be UTF-8.
+//! - The working tree decides what the change is: final bytes, modes and link targets. The agent's `.git`, index,
+//!   attributes and ignore files are never consulted.
+//! - This crate is the only home of `git`, which runs only with a git directory made here and an environment built
+//!   from nothing; hashing and tree ids are computed without it.
+//! - Synchronous and without a clock of its own; callers bring deadlines and places.
+
+mod baseline;
+mod baseline_record;
+mod beneath;
+mod changes;
+mod git;
+mod git_dir;
+mod import;
+mod links;
+mod manifest;
+mod oid;
+mod parallel;
+mod patch;
+mod remove;
+mod scan;
+mod stamp;
+mod tree_path;
+mod tree_writer;
+mod walk;
+mod working_copy;
+
+pub use baseline::{Baseline, BaselineCache, BaselineError, Freshness};
+pub use changes::{Change, Changes, Oddity, OddityKind};
+pub use git::{GitError, git_version, ignored};
+pub use git_dir::{GitDir, GitDirError};
+pub use import::{ImportCaps, ImportError, TreeEntry, import, write_entries};
+pub use manifest::{Entry, EntryMode, Manifest, ManifestError};
+pub use oid::{Oid, TreeId};
+pub use patch::{
+    ApplyError, Patch, PatchCaps, PatchError, TreeMismatch, apply_patch, take_patch, verify_tree,
+};
+pub use remove::{RemoveError, remove_tree};
+pub use scan::{ScanCaps, ScanError};
+pub use tree_path::TreePath;
+pub use working_copy::{CopyError, WorkingCopy};

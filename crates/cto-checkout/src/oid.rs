@@ -1,0 +1,128 @@
+//! Object ids as git computes them, without running git.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha1::{Digest, Sha1};
+
+/// A git object id (SHA-1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Oid([u8; 20]);
+
+impl Oid {
+    pub const fn from_bytes(bytes: [u8; 20]) -> Self {
+        Self(bytes)
+    }
+
+    pub const fn as_bytes(&self) -> &[u8; 20] {
+        &self.0
+    }
+
+    /// Returns the id of a blob with this content.
+    pub fn of_blob(content: &[u8]) -> Self {
+        let mut hasher = BlobHasher::new(content.len() as u64);
+        hasher.update(content);
+        hasher.finish()
+    }
+
+    pub(crate) fn of_tree(content: &[u8]) -> Self {
+        let mut sha = Sha1::new();
+        sha.update(format!("tree {}\0", content.len()));
+        sha.update(content);
+        Self(sha.finalize().into())
+    }
+}
+
+impl fmt::Display for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The text is not 40 lower-case hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an object id is 40 lower-case hexadecimal digits")]
+pub struct NotAnOid;
+
+impl FromStr for Oid {
+    type Err = NotAnOid;
+
+    fn from_str(text: &str) -> Result<Self, NotAnOid> {
+        let digits = text.as_bytes();
+        if digits.len() != 40 {
+            return Err(NotAnOid);
+        }
+        let mut bytes = [0; 20];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+fn nibble(digit: u8) -> Result<u8, NotAnOid> {
+    match digit {
+        b'0'..=b'9' => Ok(digit - b'0'),
+        b'a'..=b'f' => Ok(digit - b'a' + 10),
+        _ => Err(NotAnOid),
+    }
+}
+
+/// The id of a whole tree: equal ids mean equal names, modes, bytes and link targets.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TreeId(Oid);
+
+impl TreeId {
+    pub(crate) const fn new(oid: Oid) -> Self {
+        Self(oid)
+    }
+
+    pub const fn oid(&self) -> &Oid {
+        &self.0
+    }
+}
+
+impl fmt::Display for TreeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for TreeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl FromStr for TreeId {
+    type Err = NotAnOid;
+
+    fn from_str(text: &str) -> Result<Self, NotAnOid> {
+        text.parse().map(Self)
+    }
+}
+
+/// Hashes a blob piece by piece; git puts the length first, so it has to be known before the bytes are.
+pub(crate) struct BlobHasher(Sha1);
+
+impl BlobHasher {
+    pub(crate) fn new(size: u64) -> Self {
+        let mut sha = Sha1::new();
+        sha.update(format!("blob {size}\0"));
+        Self(sha)
+    }
+
+    pub(crate) fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    pub(crate) fn finish(self) -> Oid {
+        Oid(self.0.finalize().into())
+    }
+}

@@ -1,0 +1,98 @@
+//! What the kernel says about a file without reading it, and when that is proof that it is unchanged.
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags, Stat, fstat, fstatfs, openat};
+
+/// Identity and times of a file. Its change time cannot be set by an unprivileged process, so on a file system that
+/// moves it with every write an equal stamp means equal content, whatever was done to the modification time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) dev: u64,
+    pub(crate) ino: u64,
+    pub(crate) size: u64,
+    pub(crate) mode: u32,
+    pub(crate) mtime: Instant,
+    pub(crate) ctime: Instant,
+}
+
+/// Seconds and nanoseconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Instant(pub(crate) i64, pub(crate) u32);
+
+impl Stamp {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self {
+            dev: stat.st_dev,
+            ino: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+            mode: stat.st_mode,
+            mtime: Instant(
+                stat.st_mtime,
+                u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
+            ),
+            ctime: Instant(
+                stat.st_ctime,
+                u32::try_from(stat.st_ctime_nsec).unwrap_or_default(),
+            ),
+        }
+    }
+
+    /// Compares all but the device number, which is not stable over a restart of the machine.
+    pub(crate) fn same_but_device(&self, other: &Self) -> bool {
+        Self { dev: 0, ..*self } == Self { dev: 0, ..*other }
+    }
+}
+
+/// File systems known to move the change time with every write, also through a shared mapping. On others (tmpfs, FUSE,
+/// network) a page that was read first can be written through a mapping with no trace in the inode.
+const HONEST_FILE_SYSTEMS: [u32; 3] = [0xEF53, 0x5846_5342, 0x9123_683E]; // ext2–4, XFS, btrfs
+
+/// Longest wait for the clock of the file system to move on; its tick is between 1 and 10 ms.
+const SETTLE_TRIES: u32 = 12;
+const SETTLE_PAUSE: Duration = Duration::from_millis(1);
+
+/// Keeps the stamps that will prove something later; `None` means: read the file.
+///
+/// A file stamped in the same tick of the clock in which it is changed afterwards would look unchanged, so this waits
+/// until a probe file shows a later time, and gives up those stamps that are still not older.
+pub(crate) fn settle(root: BorrowedFd<'_>, stamps: Vec<Stamp>) -> Vec<Option<Stamp>> {
+    let Some(newest) = stamps.iter().map(|stamp| stamp.ctime).max() else {
+        return Vec::new();
+    };
+    let now = if keeps_honest_times(root) {
+        probe(root, newest)
+    } else {
+        None
+    };
+    let settled = |stamp: Stamp| now.filter(|now| stamp.ctime < *now).map(|_| stamp);
+    stamps.into_iter().map(settled).collect()
+}
+
+fn keeps_honest_times(root: BorrowedFd<'_>) -> bool {
+    // The magic numbers have 32 bits; the type of the field is wider and may be sign-extended.
+    fstatfs(root).is_ok_and(|fs| HONEST_FILE_SYSTEMS.contains(&(fs.f_type as u32)))
+}
+
+/// Returns the time of the file system, later than `newest` if that can be had within a few milliseconds.
+fn probe(root: BorrowedFd<'_>, newest: Instant) -> Option<Instant> {
+    let file = openat(
+        root,
+        ".",
+        OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC,
+        Mode::from_raw_mode(0o600),
+    )
+    .ok()?;
+    let mut now = None;
+    for _ in 0..SETTLE_TRIES {
+        rustix::io::write(&file, b".").ok()?;
+        let seen = Stamp::of(&fstat(&file).ok()?).ctime;
+        now = Some(seen);
+        if seen > newest {
+            break;
+        }
+        std::thread::sleep(SETTLE_PAUSE);
+    }
+    now
+}

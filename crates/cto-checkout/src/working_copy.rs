@@ -1,0 +1,222 @@
+//! A writable copy of a baseline, for an agent or for verification, that can tell what became of it.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{AtFlags, CWD, fstat, ioctl_ficlone, statat};
+
+use crate::baseline::Baseline;
+use crate::changes::Changes;
+use crate::manifest::{Entry, EntryMode, Manifest};
+use crate::oid::TreeId;
+use crate::scan::{Known, Scan, ScanCaps, ScanError, read_exactly, scan};
+use crate::stamp::{self, Stamp};
+use crate::tree_path::TreePath;
+use crate::{beneath, parallel, tree_writer};
+
+/// Sharing blocks costs two more system calls; for small files copying the bytes is faster.
+const CLONE_BYTES_MIN: u64 = 64 * 1024;
+
+/// Why no copy could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    #[error("could not open the baseline `{path}`")]
+    Baseline { path: PathBuf, source: io::Error },
+    #[error("could not make the copy `{path}`")]
+    Destination { path: PathBuf, source: io::Error },
+    #[error("could not read `{path}` of the baseline")]
+    Read { path: TreePath, source: io::Error },
+    #[error("could not write `{path}` of the copy")]
+    Write { path: TreePath, source: io::Error },
+    #[error("`{path}` of the baseline is not what was recorded")]
+    BaselineChanged { path: TreePath },
+}
+
+/// A copy of a baseline. It keeps the directory open: what is read later is what was made, whatever its path says.
+#[derive(Debug)]
+pub struct WorkingCopy {
+    path: PathBuf,
+    root: OwnedFd,
+    base: Arc<Manifest>,
+    /// The state at the last stamping: at first the baseline, after [`Self::restamp`] what was found then.
+    known: Arc<Manifest>,
+    stamps: Vec<Option<Stamp>>,
+    caps: ScanCaps,
+}
+
+impl WorkingCopy {
+    /// Copies a baseline to `dest`, which must be absent or empty.
+    pub fn make(baseline: &Baseline, dest: &Path) -> Result<Self, CopyError> {
+        let source = beneath::open_root(&baseline.root).map_err(|source| CopyError::Baseline {
+            path: baseline.root.clone(),
+            source,
+        })?;
+        let root = tree_writer::make_root(dest).map_err(|source| CopyError::Destination {
+            path: dest.to_owned(),
+            source,
+        })?;
+        for path in baseline.manifest.directories() {
+            beneath::make_directory(root.as_fd(), &path)
+                .map_err(|source| CopyError::Write { path, source })?;
+        }
+        let copying = Copying {
+            source: source.as_fd(),
+            dest: root.as_fd(),
+            clones: AtomicBool::new(true),
+        };
+        let stamps = parallel::map(baseline.manifest.entries(), |buffer, (path, entry)| {
+            copying.entry(path, entry, buffer)
+        })?;
+        let stamps = stamp::settle(root.as_fd(), stamps);
+        Ok(Self {
+            path: dest.to_owned(),
+            root,
+            base: Arc::clone(&baseline.manifest),
+            known: Arc::clone(&baseline.manifest),
+            stamps,
+            caps: ScanCaps::default(),
+        })
+    }
+
+    /// Sets other bounds than the usual ones for what is read of this tree.
+    #[must_use]
+    pub fn with_caps(self, caps: ScanCaps) -> Self {
+        Self { caps, ..self }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    /// Returns what differs from the baseline. Nothing may be running in the copy any more.
+    pub fn changes(&self) -> Result<Changes, ScanError> {
+        self.scan().map(|scan| changes(&self.base, scan))
+    }
+
+    /// Returns what differs from the state at the last [`Self::restamp`].
+    pub fn changes_since(&self) -> Result<Changes, ScanError> {
+        self.scan().map(|scan| changes(&self.known, scan))
+    }
+
+    /// Returns what is there now. Oddities are not in it.
+    pub fn manifest_now(&self) -> Result<Manifest, ScanError> {
+        self.scan().map(|scan| scan.manifest)
+    }
+
+    /// Takes the present state as the one that [`Self::changes_since`] compares with.
+    ///
+    /// Needed after anything that touches inodes on purpose: applying a patch, changing owners.
+    pub fn restamp(&mut self) -> Result<TreeId, ScanError> {
+        let scan = self.scan()?;
+        self.stamps = stamp::settle(self.root.as_fd(), scan.stamps);
+        self.known = Arc::new(scan.manifest);
+        Ok(self.known.tree_id())
+    }
+
+    pub(crate) fn scan(&self) -> Result<Scan, ScanError> {
+        self.is_still_in_place()?;
+        let known = Known {
+            manifest: &self.known,
+            stamps: &self.stamps,
+        };
+        scan(self.root.as_fd(), &known, &self.caps)
+    }
+
+    /// Git and the sandbox go by the path: it must lead to the directory that is held open.
+    fn is_still_in_place(&self) -> Result<(), ScanError> {
+        let failed = |errno: rustix::io::Errno| ScanError::Read {
+            path: TreePath::root(),
+            source: errno.into(),
+        };
+        let held = fstat(&self.root).map_err(failed)?;
+        match statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if (stat.st_dev, stat.st_ino) == (held.st_dev, held.st_ino) => Ok(()),
+            _ => Err(ScanError::RootReplaced {
+                root: self.path.clone(),
+            }),
+        }
+    }
+}
+
+fn changes(before: &Manifest, scan: Scan) -> Changes {
+    Changes {
+        changes: before.difference(&scan.manifest),
+        oddities: scan.oddities,
+        has_scratch_git: scan.has_scratch_git,
+        files_hashed: scan.files_hashed,
+    }
+}
+
+struct Copying<'a> {
+    source: BorrowedFd<'a>,
+    dest: BorrowedFd<'a>,
+    /// Cleared at the first refusal, so that it is asked once and not for every file.
+    clones: AtomicBool,
+}
+
+impl Copying<'_> {
+    fn entry(
+        &self,
+        path: &TreePath,
+        entry: &Entry,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Stamp, CopyError> {
+        let read_failed = |source| CopyError::Read {
+            path: path.clone(),
+            source,
+        };
+        let write_failed = |source| CopyError::Write {
+            path: path.clone(),
+            source,
+        };
+        if entry.mode == EntryMode::Symlink {
+            let target = beneath::read_link(self.source, path).map_err(read_failed)?;
+            tree_writer::write(self.dest, path, entry.mode, &target).map_err(write_failed)?;
+            let stat = beneath::stat(self.dest, path).map_err(write_failed)?;
+            return Ok(Stamp::of(&stat));
+        }
+        let content = beneath::open_file(self.source, path).map_err(read_failed)?;
+        let mut copy = beneath::create_file(self.dest, path, entry.mode.permissions())
+            .map_err(write_failed)?;
+        if !self.clone_blocks(&content, &copy, entry.size) {
+            let mut unwritten = None;
+            let complete = read_exactly(content, entry.size, buffer, |piece| {
+                copy.write_all(piece).map_err(|error| {
+                    let kind = error.kind();
+                    unwritten = Some(error);
+                    kind.into()
+                })
+            });
+            if let Some(source) = unwritten {
+                return Err(write_failed(source));
+            }
+            if !complete.map_err(read_failed)? {
+                return Err(CopyError::BaselineChanged { path: path.clone() });
+            }
+        }
+        let stamp = tree_writer::finish(&copy, entry.mode).map_err(write_failed)?;
+        if stamp.size != entry.size {
+            return Err(CopyError::BaselineChanged { path: path.clone() });
+        }
+        Ok(stamp)
+    }
+
+    fn clone_blocks(&self, content: &File, copy: &File, size: u64) -> bool {
+        if size < CLONE_BYTES_MIN || !self.clones.load(Ordering::Relaxed) {
+            return false;
+        }
+        let cloned = ioctl_ficlone(copy, content).is_ok();
+        if !cloned {
+            self.clones.store(false, Ordering::Relaxed);
+        }
+        cloned
+    }
+}

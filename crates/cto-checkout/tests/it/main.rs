@@ -1,0 +1,11 @@
+//! The crate against real file systems and a real git.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod baselines;
+mod hostile;
+mod imports;
+mod removal;
+mod round_trip;
+mod stage;
+mod tree_ids;
