@@ -1,0 +1,168 @@
+//! The path policy, recomputed from the patch itself, and the trees that the log names.
+
+use std::collections::BTreeSet;
+
+use cto_contract::artifact::{EVENTS, PATCH, REPORT_JSON};
+use cto_contract::blocker::BlockerCode;
+use cto_contract::event::{DiffChecked, ScopedPath};
+use cto_contract::report::Report;
+use cto_contract::task::TaskContract;
+use cto_contract::verify::VerifyCode;
+use cto_contract::words::RunStatus;
+
+use super::documents::Facts;
+use super::findings::Findings;
+use crate::canonical::sha256;
+use crate::policy;
+
+const CODE: VerifyCode = VerifyCode::PolicyMismatch;
+
+/// Compares patch, log and report.
+pub(super) fn check(
+    report: &Report,
+    facts: &Facts<'_>,
+    contract: Option<&TaskContract>,
+    patch: &[u8],
+    findings: &mut Findings,
+) {
+    check_trees(report, facts, findings);
+    let Some(taken) = facts.patch else {
+        findings.need(
+            patch.is_empty(),
+            CODE,
+            PATCH,
+            "holds a change although no patch.applied is in the log",
+        );
+        findings.need(
+            report.change.changed_files.is_empty(),
+            CODE,
+            REPORT_JSON,
+            "names changed files although no patch was taken",
+        );
+        findings.need(
+            facts.diff.is_none(),
+            CODE,
+            EVENTS,
+            "git.diff.checked without patch.applied",
+        );
+        return;
+    };
+    if is_quarantined(report) {
+        return;
+    }
+    findings.need(
+        sha256(patch) == taken.patch_digest,
+        CODE,
+        PATCH,
+        "is not the patch that patch.applied names",
+    );
+    findings.need(
+        patch.len() as u64 == taken.patch_bytes,
+        CODE,
+        PATCH,
+        "has another length than patch.applied says",
+    );
+    let Some(contract) = contract else { return };
+    let again = match policy::recompute(contract, patch) {
+        Ok(again) => again,
+        Err(error) => {
+            findings.file(VerifyCode::PatchMalformed, PATCH, error.to_string());
+            return;
+        }
+    };
+    let changed: BTreeSet<&str> = again.changed_files.iter().map(String::as_str).collect();
+    let recorded: BTreeSet<&str> = taken.changes.iter().map(|c| c.path.as_str()).collect();
+    findings.need(
+        changed == recorded,
+        CODE,
+        EVENTS,
+        "patch.applied names other paths than patch.diff",
+    );
+    findings.need(
+        report.change.changes == taken.changes,
+        VerifyCode::ReportMismatch,
+        REPORT_JSON,
+        "changes are not those of patch.applied",
+    );
+    let Some(checked) = facts.diff else {
+        findings.need(
+            report.change.changed_files.is_empty(),
+            CODE,
+            REPORT_JSON,
+            "names changed files that no git.diff.checked looked at",
+        );
+        return;
+    };
+    findings.need(
+        is_same(&again, checked),
+        CODE,
+        EVENTS,
+        "git.diff.checked does not follow from patch.diff and task-contract.json",
+    );
+    let reported = DiffChecked {
+        changed_files: report.change.changed_files.clone(),
+        scopes: report.change.scopes.clone(),
+        allowed_writes_passed: report.change.allowed_writes_passed,
+        forbidden_paths_passed: report.change.forbidden_paths_passed,
+        blockers: Vec::new(),
+    };
+    findings.need(
+        is_same(&again, &reported),
+        CODE,
+        REPORT_JSON,
+        "the path policy does not follow from patch.diff and task-contract.json",
+    );
+}
+
+fn check_trees(report: &Report, facts: &Facts<'_>, findings: &mut Findings) {
+    let patch_tree = facts.patch.and_then(|p| p.applied_tree_id.as_ref());
+    let verified_tree = facts.verification.and_then(|v| v.verified_tree_id.as_ref());
+    let change = &report.change;
+    findings.need(
+        change.patch_tree_id.as_ref() == patch_tree,
+        VerifyCode::ReportMismatch,
+        REPORT_JSON,
+        "patch_tree_id is not that of patch.applied",
+    );
+    findings.need(
+        change.verified_tree_id.as_ref() == verified_tree,
+        VerifyCode::ReportMismatch,
+        REPORT_JSON,
+        "verified_tree_id is not that of verification.completed",
+    );
+    if report.verdict.status == RunStatus::Pass {
+        let taken = facts.patch.map(|p| &p.tree_id);
+        let one_tree = taken.is_some() && taken == patch_tree && patch_tree == verified_tree;
+        findings.need(
+            one_tree,
+            VerifyCode::VerdictMismatch,
+            EVENTS,
+            "a pass whose patch tree, applied tree and verified tree are not one",
+        );
+    }
+}
+
+/// A patch that held a secret lies in quarantine; a stub stands in its place and the run has failed for it.
+fn is_quarantined(report: &Report) -> bool {
+    report.verdict.status != RunStatus::Pass
+        && report.verdict.not_applicable.contains_key(PATCH)
+        && report
+            .verdict
+            .blockers
+            .iter()
+            .any(|b| b.code == BlockerCode::SecretExposed)
+}
+
+/// The sentence that names the deciding rule is for people and may be worded anew; the verdict on a path may not.
+fn is_same(a: &DiffChecked, b: &DiffChecked) -> bool {
+    let verdicts = |scopes: &[ScopedPath]| {
+        scopes
+            .iter()
+            .map(|s| (s.path.clone(), s.scope))
+            .collect::<Vec<_>>()
+    };
+    a.changed_files == b.changed_files
+        && a.allowed_writes_passed == b.allowed_writes_passed
+        && a.forbidden_paths_passed == b.forbidden_paths_passed
+        && verdicts(&a.scopes) == verdicts(&b.scopes)
+}

@@ -1,0 +1,345 @@
+//! Whether report, log and statement tell one story, and whether it carries the verdict.
+
+use std::collections::BTreeMap;
+
+use cto_contract::artifact::{ATTESTATION, EVENTS, REPORT_JSON, SHA256SUMS};
+use cto_contract::attestation::Predicate;
+use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::event::RunEvent;
+use cto_contract::ids::Digest;
+use cto_contract::report::Report;
+use cto_contract::verify::VerifyCode;
+use cto_contract::words::RunStatus;
+use serde_json::Value;
+
+use super::documents::{Documents, Facts};
+use super::files::Files;
+use super::findings::Findings;
+use crate::canonical::digest_of;
+use crate::chain::Log;
+use crate::policy;
+
+/// Checks that the log ends where the statement says.
+pub(super) fn check_head(log: &Log, predicate: &Predicate, findings: &mut Findings) {
+    let same =
+        log.head == predicate.event_chain_head && log.events.len() as u64 == predicate.events;
+    findings.need(
+        same,
+        VerifyCode::ChainBroken,
+        EVENTS,
+        "the log does not end where the attestation says",
+    );
+}
+
+/// Checks the required order. What is missing must be admitted by a report that is no pass.
+pub(super) fn check_order(log: &Log, report: Option<&Report>, findings: &mut Findings) {
+    if Facts::of(log).completed.is_none() {
+        findings.file(
+            VerifyCode::EventOrder,
+            EVENTS,
+            "the last line is not run.completed",
+        );
+    }
+    let is_admitted = report.is_some_and(|r| {
+        let named = r
+            .verdict
+            .blockers
+            .iter()
+            .any(|b| b.code == BlockerCode::MissingRequiredEvent);
+        r.verdict.status != RunStatus::Pass && (named || !r.checks.required_events_passed)
+    });
+    if !is_admitted {
+        for sentence in policy::missing_events(&log.events) {
+            findings.file(VerifyCode::EventOrder, EVENTS, sentence);
+        }
+    }
+}
+
+/// Compares the report's index with the files.
+pub(super) fn check_index(
+    report: &Report,
+    value: Option<&Value>,
+    files: &Files,
+    findings: &mut Findings,
+) {
+    let section = &report.artifacts;
+    let mismatch = VerifyCode::ReportMismatch;
+    findings.need(
+        section.artifact_paths == files.paths,
+        mismatch,
+        REPORT_JSON,
+        "artifact_paths are not the files of the pack",
+    );
+    let indexed = |p: &&String| *p != SHA256SUMS && *p != ATTESTATION;
+    let same_keys = section
+        .artifact_digests
+        .keys()
+        .eq(files.paths.iter().filter(indexed));
+    findings.need(
+        same_keys,
+        mismatch,
+        REPORT_JSON,
+        "artifact_digests do not cover the files of the pack",
+    );
+    for (path, digest) in section
+        .artifact_digests
+        .iter()
+        .filter(|(p, _)| *p != REPORT_JSON)
+    {
+        if let Some(found) = files.digests.get(path) {
+            findings.need(
+                found == digest,
+                mismatch,
+                path,
+                "has another digest than report.json says",
+            );
+        }
+    }
+    let own = value.and_then(own_digest);
+    findings.need(
+        own.as_ref() == section.artifact_digests.get(REPORT_JSON),
+        mismatch,
+        REPORT_JSON,
+        "its own digest does not hold",
+    );
+}
+
+/// SHA-256 of the report's RFC 8785 form without the entry that holds it.
+fn own_digest(report: &Value) -> Option<Digest> {
+    let mut value = report.clone();
+    value
+        .get_mut("artifact_digests")?
+        .as_object_mut()?
+        .remove(REPORT_JSON);
+    digest_of(&value).ok()
+}
+
+/// Compares report and log, field by field.
+pub(super) fn check_story(
+    report: &Report,
+    log: &Log,
+    facts: &Facts<'_>,
+    documents: &Documents,
+    findings: &mut Findings,
+) {
+    let run = &report.run;
+    let same_run = run.run_id == log.run_id
+        && run.case_id == log.case_id
+        && run.nonce == log.nonce
+        && report.backend.backend == log.backend;
+    findings.need(
+        same_run,
+        VerifyCode::RunMismatch,
+        REPORT_JSON,
+        "belongs to another run, case, nonce or backend than the log",
+    );
+    let mut need = |holds: bool, message: &str| {
+        findings.need(holds, VerifyCode::ReportMismatch, REPORT_JSON, message)
+    };
+    need(
+        log.events
+            .first()
+            .is_some_and(|e: &RunEvent| e.ts == run.run_started_at),
+        "run_started_at is not the time of run.started",
+    );
+    if let Some(started) = facts.started {
+        need(
+            started.conformance == run.conformance,
+            "conformance is not that of run.started",
+        );
+        need(
+            started.parent_run_id == run.parent_run_id,
+            "parent_run_id is not that of run.started",
+        );
+        need(
+            started.harness_version == run.harness_version,
+            "harness_version is not that of run.started",
+        );
+        need(
+            started.stage == report.authority.stage,
+            "stage is not that of run.started",
+        );
+        need(
+            started.mutation_mode == report.authority.mutation_mode,
+            "mutation_mode is not that of run.started",
+        );
+    }
+    need(
+        report.authority.approval_id.as_deref() == facts.approval_id,
+        "approval_id is not that of approval.consumed",
+    );
+    if let Some(event) = facts.contract {
+        need(
+            event.contract_digest == report.authority.contract_digest,
+            "contract_digest is not that of task.contract.created",
+        );
+        let file = documents
+            .contract_value
+            .as_ref()
+            .and_then(|v| digest_of(v).ok());
+        need(
+            file.as_ref() == Some(&report.authority.contract_digest),
+            "contract_digest is not that of task-contract.json",
+        );
+    }
+    need(
+        report.backend.identity.as_ref() == facts.plan.map(|p| &p.identity),
+        "identity is not that of plan.updated",
+    );
+    if let Some(identity) = &report.backend.identity {
+        need(
+            digest_of(identity).is_ok_and(|d| d == report.backend.identity_digest),
+            "identity_digest is not that of identity",
+        );
+    }
+    if let Some(event) = facts.backend_started {
+        need(
+            event.identity_digest == report.backend.identity_digest,
+            "identity_digest is not that of backend.started",
+        );
+    } else {
+        need(
+            !report.backend.backend_process_started,
+            "backend_process_started without backend.started",
+        );
+    }
+    if let Some(event) = facts.verification {
+        need(
+            event.verification == report.checks.verification,
+            "verification is not that of verification.completed",
+        );
+    } else {
+        need(
+            !report.checks.verification.passed,
+            "verification passed without verification.completed",
+        );
+    }
+    need(
+        report.checks.tests_passed == report.checks.verification.passed,
+        "tests_passed and verification.passed differ",
+    );
+    need(
+        report.checks.required_events_passed == report.checks.missing_events.is_empty(),
+        "required_events_passed and missing_events differ",
+    );
+}
+
+/// Compares report and statement.
+pub(super) fn check_predicate(report: &Report, predicate: &Predicate, findings: &mut Findings) {
+    let run = &report.run;
+    let same_run = predicate.run_id == run.run_id
+        && predicate.case_id == run.case_id
+        && predicate.nonce == run.nonce
+        && predicate.backend == report.backend.backend;
+    findings.need(
+        same_run,
+        VerifyCode::RunMismatch,
+        REPORT_JSON,
+        "belongs to another run, case, nonce or backend than the attestation",
+    );
+    findings.need(
+        predicate.status == report.verdict.status,
+        VerifyCode::VerdictMismatch,
+        REPORT_JSON,
+        "status is not the signed one",
+    );
+    let pairs = BTreeMap::from([
+        (
+            "contract_digest",
+            predicate.contract_digest == report.authority.contract_digest,
+        ),
+        (
+            "identity_digest",
+            predicate.identity_digest == report.backend.identity_digest,
+        ),
+        (
+            "approval_id",
+            predicate.approval_id == report.authority.approval_id,
+        ),
+        (
+            "patch_tree_id",
+            predicate.patch_tree_id == report.change.patch_tree_id,
+        ),
+        (
+            "run_finished_at",
+            predicate.run_finished_at == run.run_finished_at,
+        ),
+        ("conformance", predicate.conformance == run.conformance),
+        (
+            "harness_version",
+            predicate.harness_version == run.harness_version,
+        ),
+    ]);
+    for (field, same) in pairs {
+        findings.need(
+            same,
+            VerifyCode::StatementMismatch,
+            ATTESTATION,
+            &format!("{field} is not that of report.json"),
+        );
+    }
+}
+
+/// Checks that the verdict follows: a pass has everything and no blocker, anything else has a reason.
+pub(super) fn check_verdict(
+    report: &Report,
+    facts: &Facts<'_>,
+    documents: &Documents,
+    findings: &mut Findings,
+) {
+    let verdict = &report.verdict;
+    let mut need = |holds: bool, message: &str| {
+        findings.need(holds, VerifyCode::VerdictMismatch, REPORT_JSON, message)
+    };
+    if let Some(completed) = facts.completed {
+        need(
+            completed.status == verdict.status,
+            "status is not that of run.completed",
+        );
+        need(
+            completed.blockers == verdict.blockers,
+            "blockers are not those of run.completed",
+        );
+        need(
+            completed.failure_reason == verdict.failure_reason,
+            "failure_reason is not that of run.completed",
+        );
+        need(
+            completed.fault_class == verdict.fault_class,
+            "fault_class is not that of run.completed",
+        );
+    }
+    let fails = |b: &Blocker| b.code.row().status == RunStatus::Fail;
+    match verdict.status {
+        RunStatus::Pass => {
+            let untested = documents.contract.as_ref().is_some_and(|c| {
+                c.verification_commands.is_empty() && c.no_test_rationale.is_some()
+            });
+            need(verdict.blockers.is_empty(), "a pass with blockers");
+            need(
+                report.checks.verification.passed || untested,
+                "a pass whose verification did not pass",
+            );
+            need(
+                facts.diff.is_some_and(|d| d.allowed_writes_passed),
+                "a pass whose path policy did not hold",
+            );
+            need(
+                report.checks.required_events_passed,
+                "a pass without its required events",
+            );
+            need(
+                report.authority.forbidden_actions_attempted.is_empty(),
+                "a pass with forbidden actions",
+            );
+        }
+        RunStatus::Fail => need(!verdict.blockers.is_empty(), "a failure without a blocker"),
+        RunStatus::Blocked => {
+            need(!verdict.blockers.is_empty(), "a block without a blocker");
+            need(
+                !verdict.blockers.iter().any(fails),
+                "blocked although one blocker is a failure",
+            );
+        }
+    }
+}

@@ -1,0 +1,481 @@
+#!/usr/bin/env python3
+"""A verifier of evidence packs in another language, written from docs/evidence-format.md alone.
+
+Usage: verify_pack.py PACK... [--key BASE64] [--pure]
+Prints for each pack `ok`, or its errors as `<code> <file>: <message>`, joined by `; `, on one line.
+Exit codes: 0 all verify, 5 one does not, 2 wrong use.
+Without --key only integrity is asked for. --pure takes the ed25519 of this file even if `cryptography` is there.
+Section numbers in the comments are those of the format page.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import stat
+import sys
+
+from ed25519 import signed
+from patch_policy import PatchError, judge_patch
+
+ATTESTATION, SUMS, REPORT = "attestation.dsse.json", "SHA256SUMS", "report.json"
+EVENTS, PATCH, CONTRACT, ELIGIBILITY = "events.normalized.jsonl", "patch.diff", "task-contract.json", "eligibility.json"
+REQUIRED = {REPORT, "report.md", EVENTS, "trace.jsonl", PATCH, "test.log", ELIGIBILITY, CONTRACT, SUMS, ATTESTATION}
+PLACES = {name: place for place, names in enumerate([
+    ["run.started"], ["task.contract.created"], ["eligibility.decided"], ["plan.updated"], ["approval.requested"],
+    ["approval.granted", "approval.denied"], ["approval.consumed"], ["backend.gate.blocked"], ["backend.started"],
+    ["backend.finished"], ["patch.applied"], ["git.diff.checked"], ["verification.completed"], ["run.recovered"], ["run.completed"],
+]) for name in names}
+SIDE = {"backend.plan", "backend.output.capped", "sandbox.denied", "limit.exceeded", "log.rewritten", "step.started", "step.finished"}
+FAILURES = {
+    "no_diff", "disallowed_file_change", "verification_failed", "missing_required_event", "dirty_ending_tree",
+    "artifact_write_failure", "forbidden_action_attempted", "agent_protocol_failed", "lifecycle_timeout_after_valid_patch",
+    "backend_failed", "secret_exposed", "source_repository_mutated", "protected_root_mutated", "verified_tree_mismatch",
+    "verification_tampered", "patch_not_reproducible",
+}
+PREDICATE = {
+    "run_id", "case_id", "backend", "nonce", "status", "event_chain_head", "events", "contract_digest", "identity_digest",
+    "approval_id", "patch_tree_id", "run_finished_at", "conformance", "harness_public_key", "harness_version",
+    "runtime_default_activation",
+}
+errors = []
+
+
+def error(code, file, message):
+    errors.append((code, file, message))
+
+
+def need(holds, code, file, message):
+    if not holds:
+        error(code, file, message)
+
+
+def must(holds, what):
+    """For documents of which nothing is left to check once this fails."""
+    if not holds:
+        raise ValueError(what)
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+# --- 3. canonical JSON -------------------------------------------------------------------------------------------------
+
+def number(value):
+    if isinstance(value, int):
+        if abs(value) >= 2**53:
+            raise ValueError("integer out of range")
+        return str(value)
+    if value != value or value in (float("inf"), float("-inf")):
+        raise ValueError("not a number")
+    if value == int(value) and abs(value) < 1e21:
+        return str(int(value))
+    sign = "-" if value < 0 else ""
+    mantissa, _, exponent = repr(abs(value)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(digits))
+    digits = digits.rstrip("0")
+    if 0 < point <= 21:
+        text = digits.ljust(point, "0") if len(digits) <= point else digits[:point] + "." + digits[point:]
+    elif -6 < point <= 0:
+        text = "0." + "0" * -point + digits
+    else:
+        text = digits[0] + ("." + digits[1:] if len(digits) > 1 else "") + "e" + ("+" if point > 0 else "-") + str(abs(point - 1))
+    return sign + text
+
+
+def canonical_text(value):
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (int, float)):
+        return number(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical_text, value)) + "]"
+    keys = sorted(value, key=lambda k: k.encode("utf-16-be"))
+    return "{" + ",".join(json.dumps(k, ensure_ascii=False) + ":" + canonical_text(value[k]) for k in keys) + "}"
+
+
+def canonical(value):
+    return canonical_text(value).encode("utf-8")
+
+
+def digest_of(value):
+    return sha256(canonical(value))
+
+
+# --- 2. files ----------------------------------------------------------------------------------------------------------
+
+def is_pack_path(path):
+    parts = path.split("/")
+    controls = any(ord(c) < 32 or 127 <= ord(c) < 160 or c == "\\" for c in path)
+    return len(path.encode()) <= 4096 and len(parts) <= 32 and all(p not in ("", ".", "..") for p in parts) and not controls
+
+
+def walk(fd, prefix, files):
+    """Fills `files` with the bytes of every regular file; small packs fit into memory."""
+    names = os.listdir(fd)
+    if not names and prefix:
+        error("file_extra", prefix, "an empty directory")
+    for name in names:
+        path = prefix + "/" + name if prefix else name
+        try:
+            fits = is_pack_path(path)
+        except UnicodeEncodeError:
+            fits = False
+        if not fits:
+            error("file_extra", ascii(path), "a name that no pack holds")
+            continue
+        seen = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        if stat.S_ISDIR(seen.st_mode):
+            below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+            walk(below, path, files)
+            os.close(below)
+        elif stat.S_ISLNK(seen.st_mode):
+            error("file_linked", path, "a symbolic link")
+        elif not stat.S_ISREG(seen.st_mode):
+            error("file_special", path, "not a regular file")
+        else:
+            need(seen.st_nlink == 1, "file_linked", path, "a hard link")
+            with os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=fd), "rb") as file:
+                files[path] = file.read()
+
+
+def read_sums(data):
+    """4. The list, or None."""
+    out, last = {}, None
+    if data and not data.endswith(b"\n"):
+        return None
+    for line in data.split(b"\n")[:-1]:
+        match = re.fullmatch(rb"([0-9a-f]{64})  (.+)", line, re.DOTALL)
+        if not match:
+            return None
+        try:
+            path = match[2].decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+        if not is_pack_path(path) or path in (SUMS, ATTESTATION) or (last is not None and last >= match[2]):
+            return None
+        out[path], last = match[1].decode(), match[2]
+    return out
+
+
+# --- 5. attestation ----------------------------------------------------------------------------------------------------
+
+def unbase64(text):
+    data = base64.b64decode(text.encode("ascii"), validate=True)
+    if base64.b64encode(data).decode() != text:
+        raise ValueError("another spelling of base64")
+    return data
+
+
+def open_envelope(data, payload_type, pure, file, code="envelope_malformed"):
+    """The payload whose signature holds, and the raw key; or None."""
+    try:
+        envelope = json.loads(data)
+        must(set(envelope) == {"payload", "payloadType", "signatures"}, "other fields")
+        must(envelope["payloadType"] == payload_type, "another payload type")
+        must(len(envelope["signatures"]) == 1, "not one signature")
+        signature = envelope["signatures"][0]
+        must(set(signature) == {"keyid", "sig"}, "other fields")
+        must(canonical(envelope) + b"\n" == data, "not canonical")
+        raw, sig = unbase64(envelope["payload"]), unbase64(signature["sig"])
+        must(len(sig) == 64, "not 64 bytes")
+        payload = json.loads(raw)
+        must(canonical(payload) == raw, "the payload is not canonical")
+        key = unbase64((payload.get("predicate") or payload)["harness_public_key"])
+        must(len(key) == 32 and sha256(key) == signature["keyid"], "keyid is not that of the key")
+        message = b"DSSEv1 %d %s %d %s" % (len(payload_type), payload_type.encode(), len(raw), raw)
+        must(signed(key, message, sig, pure), "the signature does not hold")
+        return payload, key
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as why:
+        error(code, file, f"{why}")
+        return None
+
+
+def check_statement(statement, pack_digest):
+    need(set(statement) == {"_type", "subject", "predicateType", "predicate"}, "schema_invalid", ATTESTATION, "other fields")
+    need(statement.get("_type") == "https://in-toto.io/Statement/v1", "schema_invalid", ATTESTATION, "_type")
+    need(statement.get("predicateType") == "urn:cto:evidence-pack:v1", "schema_invalid", ATTESTATION, "predicateType")
+    need(set(statement["predicate"]) == PREDICATE, "schema_invalid", ATTESTATION, "other fields in the predicate")
+    need(statement["predicate"].get("runtime_default_activation") is False, "schema_invalid", ATTESTATION, "activation")
+    subject = [{"name": SUMS, "digest": {"sha256": pack_digest}}]
+    need(statement.get("subject") == subject, "statement_mismatch", ATTESTATION, "about another list")
+
+
+# --- 6. and 7. the log -------------------------------------------------------------------------------------------------
+
+def read_log(data):
+    """The events and the head of the chain; or None."""
+    events = []
+    try:
+        must(data.endswith(b"\n"), "no newline at the end")
+        prev = None
+        for n, line in enumerate(data.split(b"\n")[:-1], 1):
+            event = json.loads(line)
+            must(event["schema_version"] == "cto.event/v1" and event["seq"] == n, f"line {n}: schema or seq")
+            must(event["type"] in PLACES or event["type"] in SIDE, f"line {n}: unknown type")
+            must(event["actor"] in ("harness", "backend", "operator"), f"line {n}: actor")
+            must((event["type"] == "run.started") == (n == 1), f"line {n}: run.started")
+            if n == 1:
+                prev = sha256(event["data"]["nonce"].encode())
+            must(event["prev"] == prev, f"line {n}: prev")
+            must(all(event[k] == (events or [event])[0][k] for k in ("run_id", "case_id", "backend")), f"line {n}: run")
+            prev = sha256(line)
+            events.append(event)
+        return events, prev
+    except (ValueError, KeyError, TypeError) as why:
+        error("chain_broken", EVENTS, f"{why}")
+        return None
+
+
+def order_breaches(events, status):
+    """7, rules 2 to 9."""
+    types, found = [e["type"] for e in events], []
+    recovered = "run.recovered" in types
+    spine = [t for t in types if t in PLACES]
+    if recovered:
+        at = spine.index("run.recovered")
+        before, after = spine[:at], spine[at + 1:]
+        if after != ["run.completed"]:
+            found.append("after run.recovered")
+        spine = (before[:-1] if before and before[-1] == "run.completed" else before) + ["run.completed"]
+    places, has = [PLACES[t] for t in spine], set(spine)
+    if places != sorted(places) or len(has) != len(spine):
+        found.append("out of order or twice")
+    denied, gated = "approval.denied" in has, "backend.gate.blocked" in has
+    if denied and has & {"approval.granted", "approval.consumed"}:
+        found.append("denied and granted or consumed")
+    if (denied or gated) and any(8 <= p <= 12 for p in places):
+        found.append("went on after a denial or a block")
+    decision = [e["data"]["decision"] for e in events if e["type"] == "eligibility.decided"]
+    asked = any(d["approval_required"] for d in decision)
+    if not asked and any(4 <= p <= 6 for p in places):
+        found.append("an approval that nobody asked for")
+    path = ["run.started", "task.contract.created", "eligibility.decided", "plan.updated"]
+    if asked:
+        path += ["approval.requested"] + (["approval.denied"] if denied else ["approval.granted", "approval.consumed"])
+    path += ["backend.started", "backend.finished", "patch.applied", "git.diff.checked", "verification.completed"]
+    whole = has >= set(path)
+    if status == "pass":
+        if not whole or denied or gated:
+            found.append("a pass without its whole path")
+    elif gated:
+        if not has >= {"run.started", "task.contract.created", "eligibility.decided"}:
+            found.append("a block without its path")
+    else:
+        reached = max([i for i, t in enumerate(path) if t in has], default=0)
+        if not has >= set(path[: reached + 1]):
+            found.append("a gap")
+    contract = [e["data"]["contract"] for e in events if e["type"] == "task.contract.created"]
+    wanted = set(contract[-1].get("evidence_expectations", {}).get("required_events", [])) if contract else set()
+    if (status == "pass" or (whole and not gated and not recovered)) and not set(types) >= wanted:
+        found.append("a type that the contract requires")
+    return found
+
+
+# --- 8. to 11. ---------------------------------------------------------------------------------------------------------
+
+def check_report(report, value_of, events, head, files, documents, predicate):
+    started, completed = value_of["run.started"], events[-1]["data"]
+    mismatch = lambda holds, what: need(holds, "report_mismatch", REPORT, what)
+    need(report["schema_version"] == "cto.report/v1" and report["runtime_default_activation"] is False
+         and report["core_promotion_status"] == "not-promoted", "schema_invalid", REPORT, "constants")
+    for key in ("run_id", "case_id", "backend"):
+        need(report[key] == events[0][key] == predicate[key], "run_mismatch", REPORT, key)
+    need(report["nonce"] == started["nonce"] == predicate["nonce"], "run_mismatch", REPORT, "nonce")
+    need(predicate["event_chain_head"] == head and predicate["events"] == len(events), "chain_broken", EVENTS, "head")
+    mismatch(report["run_started_at"] == events[0]["ts"], "run_started_at")
+    for key in ("conformance", "parent_run_id", "harness_version", "stage", "mutation_mode"):
+        mismatch(report[key] == started[key], key)
+    for key in ("contract_digest", "identity_digest", "approval_id", "patch_tree_id", "run_finished_at", "conformance",
+                "harness_version", "status"):
+        need(report[key] == predicate[key], "statement_mismatch", REPORT, key)
+    excused = report["not_applicable"]
+    for file, event, key in ((CONTRACT, "task.contract.created", "contract"), (ELIGIBILITY, "eligibility.decided", "decision")):
+        if event in value_of:
+            mismatch(documents.get(file) == value_of[event][key], file)
+        else:
+            need(file in documents or file in excused, "schema_invalid", file, "not JSON")
+    if "task.contract.created" in value_of:
+        mismatch(report["contract_digest"] == value_of["task.contract.created"]["contract_digest"] == digest_of(documents.get(CONTRACT)), "contract_digest")
+    mismatch(report["identity"] == value_of.get("plan.updated", {}).get("identity"), "identity")
+    mismatch(report["identity"] is None or digest_of(report["identity"]) == report["identity_digest"], "identity_digest")
+    if "backend.started" in value_of:
+        mismatch(value_of["backend.started"]["identity_digest"] == report["identity_digest"], "identity_digest of backend.started")
+    else:
+        mismatch(report["backend_process_started"] is False, "backend_process_started")
+    mismatch(report["approval_id"] == value_of.get("approval.consumed", {}).get("approval_id"), "approval_id")
+    checked, patch = value_of.get("verification.completed", {}), value_of.get("patch.applied", {})
+    mismatch(report["verification"] == checked["verification"] if checked else not report["verification"]["passed"], "verification")
+    mismatch(report["tests_passed"] == report["verification"]["passed"], "tests_passed")
+    mismatch(report["required_events_passed"] == (not report["missing_events"]), "required_events_passed")
+    mismatch(report["patch_tree_id"] == patch.get("applied_tree_id"), "patch_tree_id")
+    mismatch(report["verified_tree_id"] == checked.get("verified_tree_id"), "verified_tree_id")
+    mismatch(report["artifact_paths"] == sorted(files, key=str.encode), "artifact_paths")
+    digests = {p: sha256(d) for p, d in files.items() if p not in (SUMS, ATTESTATION)}
+    without = dict(report["artifact_digests"])
+    without.pop(REPORT, None)
+    digests[REPORT] = digest_of({**report, "artifact_digests": without})
+    mismatch(report["artifact_digests"] == digests, "artifact_digests")
+    # 11. the verdict
+    verdict = lambda holds, what: need(holds, "verdict_mismatch", REPORT, what)
+    for key in ("status", "blockers", "failure_reason", "fault_class"):
+        verdict(report[key] == completed[key], key)
+    contract = documents.get(CONTRACT) or {}
+    if report["status"] == "pass":
+        untested = not contract.get("verification_commands") and contract.get("no_test_rationale") is not None
+        verdict(not report["blockers"] and (report["verification"]["passed"] or untested), "a pass with blockers or failed checks")
+        verdict(value_of.get("git.diff.checked", {}).get("allowed_writes_passed") is True, "a pass outside its paths")
+        verdict(report["required_events_passed"] and not report["forbidden_actions_attempted"], "a pass with gaps or attempts")
+        verdict(patch and patch["tree_id"] == patch["applied_tree_id"] == checked.get("verified_tree_id"), "not one tree")
+    else:
+        verdict(report["blockers"], "no blocker")
+        verdict(report["status"] == "fail" or not {b["code"] for b in report["blockers"]} & FAILURES, "blocked with a failure")
+
+
+def check_freshness(report, files, recovered):
+    """9. Times have one spelling, so their text compares like themselves."""
+    fresh = report["freshness"]
+    bad = lambda holds, file, what: need(holds, "freshness_invalid", file, what)
+    for path in files:
+        if path not in (SUMS, ATTESTATION):
+            source = fresh.get(path, {}).get("source")
+            left = recovered and path not in (REPORT, "report.md") and source == "checked"
+            bad(source == "written" or left, path, "no entry")
+    last, md = fresh[REPORT], fresh["report.md"]
+    bad(report["run_started_at"] <= report["run_finished_at"] <= last["wall"], REPORT, "start, end and seal")
+    bad(md["monotonic_ns"] <= last["monotonic_ns"], "report.md", "after report.json")
+    for path, entry in fresh.items():
+        bad(entry["nonce"] == report["nonce"], path, "nonce")
+        bad(report["run_started_at"] <= entry["wall"] <= last["wall"], path, "wall")
+        bad(entry["source"] != "written" or path in files, path, "not in the pack")
+        bad(path in (REPORT, "report.md") or entry["monotonic_ns"] <= md["monotonic_ns"], path, "after report.md")
+
+
+def check_policy(report, value_of, contract, patch):
+    """10."""
+    bad = lambda holds, what: need(holds, "policy_mismatch", PATCH, what)
+    taken, checked = value_of.get("patch.applied"), value_of.get("git.diff.checked")
+    if taken is None:
+        bad(patch == b"" and report["changed_files"] == [] and checked is None, "a change without patch.applied")
+        return
+    hidden = {b["code"] for b in report["blockers"]} & {"secret_exposed"} and PATCH in report["not_applicable"]
+    if report["status"] != "pass" and hidden:
+        return
+    bad(sha256(patch) == taken["patch_digest"] and len(patch) == taken["patch_bytes"], "another patch")
+    bad(report["changes"] == taken["changes"], "changes")
+    try:
+        again = judge_patch(patch, contract)
+    except PatchError as why:
+        error("patch_malformed", PATCH, f"{why}")
+        return
+    bad({c["path"] for c in taken["changes"]} == set(again["changed_files"]), "other paths")
+    if checked is None:
+        bad(report["changed_files"] == [], "changed files that nobody looked at")
+        return
+    for seen in (checked, report):
+        scopes = [(s["path"], s["scope"]) for s in seen["scopes"]]
+        bad(scopes == again["scopes"] and all(seen[k] == again[k] for k in again if k != "scopes"), "the policy does not follow")
+
+
+def check_addenda(directory, predicate, pack_digest, key, pure):
+    """12. Only addenda by the pack's own key: this program has no trust files."""
+    previous = None
+    for n, name in enumerate(sorted(os.listdir(directory)), 1):
+        path = os.path.join(directory, name)
+        if os.path.islink(path) or not os.path.isfile(path):
+            error("addendum_invalid", name, "not a plain file")
+            continue
+        with open(path, "rb") as file:
+            data = file.read()
+        opened = open_envelope(data, "application/vnd.cto.addendum+json", pure, name, "addendum_invalid")
+        if opened:
+            body, signer = opened
+            fields = {"schema", "run_id", "pack_digest", "number", "previous", "at", "harness_public_key", "body"}
+            right = (set(body) == fields and body["schema"] == "cto.addendum/v1" and signer == key and body["number"] == n
+                     and name == "%04d-%s.dsse.json" % (n, body["body"].get("kind")) and body["previous"] == previous
+                     and (body["run_id"], body["pack_digest"]) == (predicate["run_id"], pack_digest))
+            need(right, "addendum_invalid", name, "number, chain, pack or key")
+        previous = sha256(data)
+
+
+# --- 14. the algorithm -------------------------------------------------------------------------------------------------
+
+def verify(pack, known_key, pure):
+    files = {}
+    fd = os.open(pack, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    walk(fd, "", files)
+    sums = read_sums(files.get(SUMS, b""))
+    for path in sorted(REQUIRED - set(files)):
+        error("not_sealed" if path == ATTESTATION else "file_missing", path, "missing")
+    if sums is None:
+        error("sums_malformed", SUMS, "not a list")
+        return
+    for path in set(sums) ^ (set(files) - {SUMS, ATTESTATION}):
+        error("file_missing" if path in sums else "file_extra", path, "not what the list says")
+    for path, digest in sums.items():
+        need(path not in files or sha256(files[path]) == digest, "digest_mismatch", path, "another digest")
+    if errors:
+        return
+    pack_digest = sha256(files[SUMS])
+    opened = open_envelope(files[ATTESTATION], "application/vnd.in-toto+json", pure, ATTESTATION)
+    log = read_log(files[EVENTS])
+    if not opened or not log:
+        return
+    (statement, key), (events, head) = opened, log
+    check_statement(statement, pack_digest)
+    documents = {}
+    for name in (REPORT, CONTRACT, ELIGIBILITY):
+        try:
+            documents[name] = json.loads(files[name])
+        except ValueError:
+            pass
+    report, predicate = documents[REPORT], statement["predicate"]
+    value_of = {e["type"]: e["data"] for e in events}
+    need(events[-1]["type"] == "run.completed", "event_order", EVENTS, "the last line is not run.completed")
+    admitted = report["status"] != "pass" and (
+        not report["required_events_passed"] or any(b["code"] == "missing_required_event" for b in report["blockers"]))
+    for breach in [] if admitted else order_breaches(events, report["status"]):
+        error("event_order", EVENTS, breach)
+    check_report(report, value_of, events, head, files, documents, predicate)
+    check_freshness(report, files, "run.recovered" in value_of)
+    check_policy(report, value_of, documents.get(CONTRACT), files[PATCH])
+    addenda = os.path.join(pack, "..", predicate["run_id"] + ".addenda")
+    if os.path.isdir(addenda):
+        check_addenda(addenda, predicate, pack_digest, key, pure)
+    need(known_key is None or known_key == key, "origin_unknown", "", "signed by another key")
+    name = os.path.basename(os.path.realpath(pack))
+    if re.fullmatch(r"[0-9]{8}T[0-9]{6}Z-[a-z0-9][a-z0-9-]{0,63}-[a-z0-9]{6}", name):
+        need(name == predicate["run_id"], "subject_mismatch", "", "another run")
+
+
+def main(arguments):
+    pure = "--pure" in arguments
+    arguments = [a for a in arguments if a != "--pure"]
+    known_key = None
+    if "--key" in arguments[1:]:
+        at = arguments.index("--key")
+        known_key = unbase64(arguments[at + 1])
+        del arguments[at:at + 2]
+    if not arguments or any(a.startswith("-") for a in arguments):
+        print(__doc__, file=sys.stderr)
+        return 2
+    worst = 0
+    for pack in arguments:
+        errors.clear()
+        try:
+            verify(pack, known_key, pure)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as why:
+            error("schema_invalid", "", f"{type(why).__name__}: {why}")
+        print("; ".join(f"{code} {ascii(file)[1:-1]}: {ascii(message)[1:-1]}" for code, file, message in errors) or "ok")
+        worst = 5 if errors else worst
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,366 @@
+//! The run's life: what the log says so far, and what comes next.
+//!
+//! `next_step(replay(log))` gives the same answer after a crash as before it. A step that started and did not finish
+//! is never performed again: the run is closed as interrupted.
+
+use std::collections::BTreeSet;
+
+use cto_contract::blocker::{Blocker, BlockerCode, status_of};
+use cto_contract::eligibility::Selected;
+use cto_contract::event::{
+    BackendFinished, DiffChecked, EligibilityDecided, EventKind, EventType, GateBlocked,
+    PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered, RunStarted, SandboxDenied,
+    Step, TaskContractCreated, VerificationCompleted,
+};
+use cto_contract::ids::{CaseId, RunId};
+use cto_contract::time::Utc;
+use cto_contract::words::{FaultClass, Lane, RunStatus};
+
+use crate::order;
+
+/// What a log says, folded.
+#[derive(Debug, Clone)]
+pub struct RunState {
+    pub run_id: RunId,
+    pub case_id: CaseId,
+    pub lane: Lane,
+    pub started_at: Utc,
+    pub last_at: Utc,
+    pub started: RunStarted,
+    pub contract: Option<TaskContractCreated>,
+    pub eligibility: Option<EligibilityDecided>,
+    pub gate_blocked: Option<GateBlocked>,
+    pub plan: Option<PlanUpdated>,
+    pub backend_started: bool,
+    pub backend: Option<BackendFinished>,
+    pub patch: Option<PatchApplied>,
+    pub diff: Option<DiffChecked>,
+    pub verification: Option<VerificationCompleted>,
+    pub denials: Vec<SandboxDenied>,
+    pub limit_blockers: Vec<Blocker>,
+    pub recovered: Option<RunRecovered>,
+    pub completed: Option<RunCompleted>,
+    pub finished_steps: BTreeSet<Step>,
+    pub open_step: Option<Step>,
+    /// Blockers that steps gave when they finished.
+    pub step_blockers: Vec<Blocker>,
+    pub types: Vec<EventType>,
+}
+
+/// A log that no run could have written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    #[error("the log is empty")]
+    Empty,
+    #[error("the log begins with `{0}`, not with `run.started`")]
+    NotStarted(EventType),
+    #[error("event {seq} `{event}` is illegal while {state}")]
+    Illegal {
+        seq: u64,
+        event: EventType,
+        state: String,
+    },
+}
+
+/// Folds a log.
+pub fn replay<'a>(events: impl IntoIterator<Item = &'a RunEvent>) -> Result<RunState, ReplayError> {
+    let mut events = events.into_iter();
+    let first = events.next().ok_or(ReplayError::Empty)?;
+    events.try_fold(RunState::begin(first)?, RunState::apply)
+}
+
+impl RunState {
+    fn begin(first: &RunEvent) -> Result<Self, ReplayError> {
+        let EventKind::RunStarted(started) = &first.kind else {
+            return Err(ReplayError::NotStarted(first.kind.event_type()));
+        };
+        Ok(Self {
+            run_id: first.run_id.clone(),
+            case_id: first.case_id.clone(),
+            lane: first.backend,
+            started_at: first.ts,
+            last_at: first.ts,
+            started: started.clone(),
+            contract: None,
+            eligibility: None,
+            gate_blocked: None,
+            plan: None,
+            backend_started: false,
+            backend: None,
+            patch: None,
+            diff: None,
+            verification: None,
+            denials: Vec::new(),
+            limit_blockers: Vec::new(),
+            recovered: None,
+            completed: None,
+            finished_steps: BTreeSet::new(),
+            open_step: None,
+            step_blockers: Vec::new(),
+            types: vec![EventType::RunStarted],
+        })
+    }
+
+    /// Takes one event, or says why it can't come now.
+    pub fn apply(mut self, event: &RunEvent) -> Result<Self, ReplayError> {
+        let kind = event.kind.event_type();
+        let illegal = |state: &str| ReplayError::Illegal {
+            seq: event.seq,
+            event: kind,
+            state: state.to_owned(),
+        };
+        if self.completed.is_some() && !matches!(event.kind, EventKind::RunRecovered(_)) {
+            return Err(illegal("the run is completed"));
+        }
+        match &event.kind {
+            EventKind::RunStarted(_) => return Err(illegal("the run has started")),
+            EventKind::StepStarted(data) => {
+                if let Some(open) = self.open_step {
+                    return Err(illegal(&format!("step `{open}` is open")));
+                }
+                if self.finished_steps.contains(&data.step) {
+                    return Err(illegal(&format!("step `{}` is finished", data.step)));
+                }
+                self.open_step = Some(data.step);
+            }
+            EventKind::StepFinished(data) => {
+                if self.open_step != Some(data.step) {
+                    return Err(illegal(&format!("step `{}` is not open", data.step)));
+                }
+                self.open_step = None;
+                self.finished_steps.insert(data.step);
+                self.step_blockers.extend(data.blockers.iter().cloned());
+            }
+            EventKind::TaskContractCreated(data) => self.contract = Some(data.clone()),
+            EventKind::EligibilityDecided(data) => self.eligibility = Some(data.clone()),
+            EventKind::BackendGateBlocked(data) => self.gate_blocked = Some(data.clone()),
+            EventKind::PlanUpdated(data) => self.plan = Some(data.clone()),
+            EventKind::BackendStarted(_) => {
+                if self.backend_started {
+                    return Err(illegal(
+                        "the backend has started: it is never started again",
+                    ));
+                }
+                self.backend_started = true;
+            }
+            EventKind::BackendFinished(data) => {
+                if !self.backend_started {
+                    return Err(illegal("the backend has not started"));
+                }
+                self.backend = Some(data.clone());
+            }
+            EventKind::PatchApplied(data) => self.patch = Some(data.clone()),
+            EventKind::GitDiffChecked(data) => self.diff = Some(data.clone()),
+            EventKind::VerificationCompleted(data) => self.verification = Some(data.clone()),
+            EventKind::SandboxDenied(data) => self.denials.push(data.clone()),
+            EventKind::LimitExceeded(data) => self.limit_blockers.push(data.blocker.clone()),
+            EventKind::RunRecovered(data) => {
+                if self.recovered.is_some() {
+                    return Err(illegal("the run was recovered"));
+                }
+                self.recovered = Some(data.clone());
+                self.completed = None;
+                self.open_step = None;
+            }
+            EventKind::RunCompleted(data) => self.completed = Some(data.clone()),
+            EventKind::ApprovalRequested(_)
+            | EventKind::ApprovalGranted(_)
+            | EventKind::ApprovalDenied(_)
+            | EventKind::ApprovalConsumed(_)
+            | EventKind::BackendPlan(_)
+            | EventKind::BackendOutputCapped(_)
+            | EventKind::LogRewritten(_) => {}
+        }
+        self.last_at = event.ts;
+        self.types.push(kind);
+        Ok(self)
+    }
+
+    /// Whether the decision let a backend run.
+    pub fn is_eligible(&self) -> bool {
+        self.eligibility
+            .as_ref()
+            .is_some_and(|e| e.decision.selected_backend != Selected::None)
+    }
+}
+
+/// What the runner must do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Record the intent, act, record the result.
+    Perform(Step),
+    /// A step began and its end was never recorded: record `run.recovered`, never the step again.
+    Recover(Step),
+    /// The log is complete; only the seal may be missing.
+    Seal(RunStatus),
+}
+
+/// The order of the steps before `seal`.
+pub const STEPS: [Step; 9] = [
+    Step::Contract,
+    Step::Eligibility,
+    Step::Prepare,
+    Step::Plan,
+    Step::Backend,
+    Step::Change,
+    Step::Policy,
+    Step::Verification,
+    Step::Complete,
+];
+
+/// Decides the next step from the log alone.
+pub fn next_step(state: &RunState) -> Next {
+    if let Some(done) = &state.completed {
+        return Next::Seal(done.status);
+    }
+    if let Some(step) = state.open_step {
+        return Next::Recover(step);
+    }
+    if state.recovered.is_some() {
+        return Next::Perform(Step::Complete);
+    }
+    // A block before the backend starts leaves nothing to judge.
+    let interrupted = state
+        .step_blockers
+        .iter()
+        .any(|b| b.code == BlockerCode::Interrupted);
+    let stopped = interrupted
+        || (state.eligibility.is_some() && !state.is_eligible())
+        || (!state.backend_started
+            && (!state.step_blockers.is_empty() || !state.limit_blockers.is_empty()));
+    if stopped {
+        return Next::Perform(Step::Complete);
+    }
+    let next = STEPS
+        .iter()
+        .copied()
+        .find(|s| !state.finished_steps.contains(s));
+    Next::Perform(next.unwrap_or(Step::Complete))
+}
+
+/// Closes a run: gathers every blocker of the log and gives the verdict.
+pub fn conclude(state: &RunState) -> RunCompleted {
+    let mut blockers: Vec<Blocker> = Vec::new();
+    let mut add = |new: &[Blocker]| {
+        for blocker in new {
+            if !blockers.contains(blocker) {
+                blockers.push(blocker.clone());
+            }
+        }
+    };
+    if let Some(recovered) = &state.recovered {
+        add(&[Blocker::new(
+            BlockerCode::Interrupted,
+            recovered.reason.clone(),
+        )]);
+    }
+    if let Some(gate) = &state.gate_blocked {
+        add(&gate.blockers);
+    }
+    add(&state.step_blockers);
+    add(&backend_blockers(state));
+    if let Some(patch) = &state.patch {
+        add(&patch.blockers);
+    }
+    if let Some(diff) = &state.diff {
+        add(&diff.blockers);
+    }
+    add(&state.limit_blockers);
+    if let Some(checks) = &state.verification {
+        add(&checks.blockers);
+    }
+    let attempted: BTreeSet<_> = state.denials.iter().filter_map(|d| d.action).collect();
+    if !attempted.is_empty() {
+        let names: Vec<&str> = attempted.iter().map(|a| a.as_str()).collect();
+        add(&[Blocker::new(
+            BlockerCode::ForbiddenActionAttempted,
+            format!("attempted: {}", names.join(", ")),
+        )]);
+    }
+    if state.recovered.is_none() {
+        let mut types = state.types.clone();
+        types.push(EventType::RunCompleted);
+        let extra = state
+            .contract
+            .as_ref()
+            .map(|c| c.contract.evidence_expectations.required_events.clone())
+            .unwrap_or_default();
+        let ending = order::Ending {
+            status: status_of(&blockers),
+            recovered: false,
+        };
+        for sentence in order::missing_events(&types, &extra, ending) {
+            blockers.push(Blocker::new(BlockerCode::MissingRequiredEvent, sentence));
+        }
+    }
+    verdict(blockers, state.lane)
+}
+
+/// Turns blockers into the record that ends a log.
+fn verdict(blockers: Vec<Blocker>, lane: Lane) -> RunCompleted {
+    let status = status_of(&blockers);
+    // The reason is that of the first blocker which has the run's status: a block never explains a failure.
+    let deciding = blockers.iter().find(|b| b.code.row().status == status);
+    RunCompleted {
+        status,
+        failure_reason: deciding.map(|b| b.failure_reason(lane)),
+        fault_class: deciding.map_or(FaultClass::None, |b| b.code.row().fault),
+        blockers,
+    }
+}
+
+/// Judges how the backend ended: its exit code and its words are no evidence for success, but a bad end is a failure.
+fn backend_blockers(state: &RunState) -> Vec<Blocker> {
+    let Some(end) = &state.backend else {
+        return Vec::new();
+    };
+    let lane = state.lane;
+    if let Some(why) = &end.start_failure {
+        return vec![Blocker::new(
+            BlockerCode::ProviderUnavailable,
+            format!("the {lane} backend could not be started: {why}"),
+        )];
+    }
+    let mut found = Vec::new();
+    if end.timed_out {
+        let has_valid_patch = state
+            .diff
+            .as_ref()
+            .is_some_and(|d| d.blockers.is_empty() && !d.changed_files.is_empty());
+        let code = if has_valid_patch {
+            BlockerCode::LifecycleTimeoutAfterValidPatch
+        } else {
+            BlockerCode::Timeout
+        };
+        found.push(Blocker::new(
+            code,
+            format!(
+                "the {lane} backend was over its wall clock after {:.1} s",
+                end.seconds
+            ),
+        ));
+    } else if let Some(signal) = end.signal {
+        found.push(Blocker::new(
+            BlockerCode::BackendFailed,
+            format!("{lane} engine was ended by signal {signal}"),
+        ));
+    } else if end.exit_code != Some(0) {
+        let code = end
+            .exit_code
+            .map_or_else(|| "unknown".to_owned(), |c| c.to_string());
+        found.push(Blocker::new(
+            BlockerCode::BackendFailed,
+            format!("{lane} engine failed with exit code {code}"),
+        ));
+    }
+    if !end.no_survivors {
+        found.push(Blocker::new(
+            BlockerCode::SandboxUnavailable,
+            "`end` it could not be shown that nothing of the backend survived",
+        ));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

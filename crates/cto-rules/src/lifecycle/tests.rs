@@ -1,0 +1,264 @@
+use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::event::{
+    Actor, BackendFinished, BackendStarted, DiffChecked, EligibilityDecided, EventKind, EventSchema,
+    GateBlocked, PatchApplied, RunEvent, RunRecovered, RunStarted, Step, StepFinished, StepStarted,
+    TaskContractCreated,
+};
+use cto_contract::task::TaskContract;
+use cto_contract::words::{BackendCompletion, Lane, MutationMode, RunStatus, SandboxClass, Stage};
+use proptest::prelude::*;
+
+use super::*;
+use crate::eligibility;
+
+const DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+const TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+fn contract() -> TaskContract {
+    let text = "schema: cto.contract/v1\ntask_id: t\ntitle: t\ninstruction: t\nallowed_paths: [a]\nmutation_mode: copied-fixture\nforbidden_actions: [push, merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation]\n";
+    TaskContract::read("t", text.as_bytes()).unwrap()
+}
+
+/// A log in the making: numbers and times come by themselves.
+#[derive(Default)]
+struct Script(Vec<RunEvent>);
+
+impl Script {
+    fn add(mut self, kind: EventKind) -> Self {
+        let seq = self.0.len() as u64 + 1;
+        self.0.push(RunEvent {
+            schema_version: EventSchema,
+            seq,
+            ts: format!("2026-01-01T00:00:{seq:02}Z").parse().unwrap(),
+            run_id: "20260101T000000Z-t-abcdef".parse().unwrap(),
+            case_id: "t".parse().unwrap(),
+            backend: Lane::Fake,
+            kind,
+            actor: Actor::Harness,
+            prev: DIGEST.parse().unwrap(),
+        });
+        self
+    }
+
+    fn step(self, step: Step, inside: impl FnOnce(Self) -> Self) -> Self {
+        let opened = self.add(EventKind::StepStarted(StepStarted { step }));
+        inside(opened).add(EventKind::StepFinished(StepFinished { step, blockers: Vec::new() }))
+    }
+}
+
+fn started() -> Script {
+    Script::default().add(EventKind::RunStarted(RunStarted {
+        nonce: DIGEST.parse().unwrap(),
+        harness_version: "0".into(),
+        stage: Stage::FIXTURE,
+        mutation_mode: MutationMode::CopiedFixture,
+        parent_run_id: None,
+        conformance: false,
+        title: "t".into(),
+    }))
+}
+
+fn contracted() -> Script {
+    started().step(Step::Contract, |s| {
+        s.add(EventKind::TaskContractCreated(TaskContractCreated {
+            contract_digest: DIGEST.parse().unwrap(),
+            contract: contract(),
+        }))
+    })
+}
+
+fn decided(passes: bool) -> Script {
+    let mut facts = eligibility::tests::good(Lane::Fake, 2);
+    if !passes {
+        facts.allowed_paths.value = 0;
+    }
+    let decision = eligibility::decide(&facts).record;
+    let reasons = decision.reasons.clone();
+    contracted().step(Step::Eligibility, |s| {
+        let s = s.add(EventKind::EligibilityDecided(EligibilityDecided { decision }));
+        if passes {
+            return s;
+        }
+        s.add(EventKind::BackendGateBlocked(GateBlocked {
+            backend: Lane::Fake,
+            gate: "allowed_paths".into(),
+            reason: "none".into(),
+            mutation_mode: MutationMode::CopiedFixture,
+            case_executed: false,
+            blockers: reasons,
+        }))
+    })
+}
+
+fn backend_end(exit_code: Option<i32>, signal: Option<i32>, timed_out: bool) -> BackendFinished {
+    BackendFinished {
+        exit_code,
+        signal,
+        completion: BackendCompletion::Own,
+        timed_out,
+        seconds: 1.0,
+        cpu_seconds: None,
+        peak_memory_bytes: None,
+        stdout_bytes: 0,
+        stderr_bytes: 0,
+        dropped_bytes: 0,
+        no_survivors: true,
+        sandbox: cto_contract::plan::SandboxPlan {
+            provider: "native".into(),
+            class: SandboxClass::Process,
+            layers: Vec::new(),
+            writable_roots: Vec::new(),
+        },
+        start_failure: None,
+    }
+}
+
+fn worked(end: BackendFinished) -> Script {
+    decided(true).step(Step::Prepare, |s| s).step(Step::Plan, |s| s).step(Step::Backend, |s| {
+        s.add(EventKind::BackendStarted(BackendStarted { identity_digest: DIGEST.parse().unwrap() }))
+            .add(EventKind::BackendFinished(end))
+    })
+}
+
+fn changed(script: Script, files: &[&str]) -> Script {
+    let files: Vec<String> = files.iter().map(|f| (*f).to_owned()).collect();
+    script
+        .step(Step::Change, |s| {
+            s.add(EventKind::PatchApplied(PatchApplied {
+                base_tree_id: TREE.parse().unwrap(),
+                tree_id: TREE.parse().unwrap(),
+                applied_tree_id: Some(TREE.parse().unwrap()),
+                patch_digest: DIGEST.parse().unwrap(),
+                patch_bytes: 1,
+                changes: Vec::new(),
+                oddities: Vec::new(),
+                residue: Default::default(),
+                scratch_git: false,
+                blockers: Vec::new(),
+            }))
+        })
+        .step(Step::Policy, |s| {
+            s.add(EventKind::GitDiffChecked(DiffChecked {
+                changed_files: files,
+                scopes: Vec::new(),
+                allowed_writes_passed: true,
+                forbidden_paths_passed: true,
+                blockers: Vec::new(),
+            }))
+        })
+}
+
+fn next(script: &Script) -> String {
+    match next_step(&replay(&script.0).unwrap()) {
+        Next::Perform(step) => format!("perform {step}"),
+        Next::Recover(step) => format!("recover {step}"),
+        Next::Seal(status) => format!("seal {status}"),
+    }
+}
+
+fn codes(script: &Script) -> Vec<&'static str> {
+    conclude(&replay(&script.0).unwrap()).blockers.iter().map(|b| b.code.as_str()).collect()
+}
+
+#[test]
+fn steps_follow_each_other_from_the_log_alone() {
+    assert_eq!(next(&started()), "perform contract");
+    assert_eq!(next(&contracted()), "perform eligibility");
+    assert_eq!(next(&decided(true)), "perform prepare");
+    assert_eq!(next(&worked(backend_end(Some(0), None, false))), "perform change");
+    assert_eq!(next(&changed(worked(backend_end(Some(0), None, false)), &["a"])), "perform verification");
+}
+
+#[test]
+fn a_refused_run_goes_straight_to_its_end() {
+    assert_eq!(next(&decided(false)), "perform complete");
+    assert!(codes(&decided(false)).contains(&"allowed_paths_missing"));
+}
+
+#[test]
+fn a_step_without_an_end_is_recovered_and_never_performed_again() {
+    for step in STEPS {
+        let mut script = started();
+        for before in STEPS.into_iter().take_while(|s| *s != step) {
+            script = script.step(before, |s| s);
+        }
+        let open = script.add(EventKind::StepStarted(StepStarted { step }));
+        assert_eq!(next(&open), format!("recover {step}"));
+        let recovered = open.add(EventKind::RunRecovered(RunRecovered {
+            bytes_cut: 0,
+            interrupted_step: Some(step),
+            backend_had_started: false,
+            reason: "x".into(),
+        }));
+        assert_eq!(next(&recovered), "perform complete");
+        assert_eq!(codes(&recovered), ["interrupted"]);
+    }
+}
+
+#[test]
+fn the_backend_is_never_started_twice() {
+    let again = worked(backend_end(Some(0), None, false))
+        .add(EventKind::BackendStarted(BackendStarted { identity_digest: DIGEST.parse().unwrap() }));
+    let error = replay(&again.0).unwrap_err().to_string();
+    assert!(error.contains("never started again"), "{error}");
+}
+
+#[test]
+fn a_bad_end_of_the_backend_is_a_failure_whatever_the_change_is() {
+    let with = |end| codes(&changed(worked(end), &["a"]))[0];
+    assert_eq!(with(backend_end(Some(3), None, false)), "backend_failed");
+    assert_eq!(with(backend_end(None, Some(9), false)), "backend_failed");
+    assert_eq!(with(backend_end(None, Some(15), true)), "lifecycle_timeout_after_valid_patch");
+    let silent = codes(&changed(worked(backend_end(None, Some(15), true)), &[]));
+    assert_eq!(silent[0], "timeout");
+    let mut not_started = backend_end(None, None, false);
+    not_started.start_failure = Some("no such file".into());
+    assert_eq!(with(not_started), "provider_unavailable");
+    let mut leftover = backend_end(Some(0), None, false);
+    leftover.no_survivors = false;
+    assert_eq!(with(leftover), "sandbox_unavailable");
+}
+
+#[test]
+fn a_pass_needs_every_required_event() {
+    let half = changed(worked(backend_end(Some(0), None, false)), &["a"]);
+    let verdict = conclude(&replay(&half.0).unwrap());
+    assert_eq!(verdict.status, RunStatus::Fail);
+    assert!(verdict.blockers.iter().all(|b| b.code == BlockerCode::MissingRequiredEvent));
+}
+
+#[test]
+fn a_stop_closes_the_run_at_the_next_boundary() {
+    let stopped = decided(true).add(EventKind::StepStarted(StepStarted { step: Step::Prepare })).add(
+        EventKind::StepFinished(StepFinished {
+            step: Step::Prepare,
+            blockers: vec![Blocker::new(BlockerCode::Interrupted, "asked")],
+        }),
+    );
+    assert_eq!(next(&stopped), "perform complete");
+    assert_eq!(codes(&stopped), ["interrupted"]);
+}
+
+#[test]
+fn nothing_follows_the_verdict_but_a_recovery() {
+    let done = conclude(&replay(&decided(false).0).unwrap());
+    let log = decided(false).add(EventKind::RunCompleted(done));
+    assert_eq!(next(&log), "seal blocked");
+    let more = log.add(EventKind::StepStarted(StepStarted { step: Step::Prepare }));
+    assert!(replay(&more.0).is_err());
+}
+
+proptest! {
+    /// Any log that can be written has a next step, and any prefix of it too.
+    #[test]
+    fn every_prefix_has_exactly_one_answer(cut in 1usize..24) {
+        let whole = changed(worked(backend_end(Some(0), None, false)), &["a"]).add(
+            EventKind::StepStarted(StepStarted { step: Step::Verification }),
+        );
+        let cut = cut.min(whole.0.len());
+        let state = replay(&whole.0[..cut]).unwrap();
+        let again = replay(&whole.0[..cut]).unwrap();
+        prop_assert_eq!(next_step(&state), next_step(&again));
+    }
+}
+

@@ -1,0 +1,188 @@
+//! The path policy: which verdict a changed path gets, and which rule gave it.
+//!
+//! Paths are bytes as git has them. Every list fails closed: what cannot be understood is refused, and removing an
+//! allowed pattern or adding a forbidden one never allows more.
+
+mod glob;
+mod implicit;
+mod never;
+#[cfg(test)]
+mod tests;
+
+use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::event::{DiffChecked, Scope, ScopedPath};
+use cto_contract::path::PathPattern;
+use cto_contract::task::TaskContract;
+use cto_contract::text;
+
+use crate::patch::{MODE_GITLINK, MODE_SYMLINK, PatchEntry};
+use glob::{Broken, Glob};
+
+/// Most paths that one message names.
+const PATHS_SHOWN_MAX: usize = 20;
+/// Most characters of one path in a message.
+const PATH_SHOWN_CHARS: usize = 120;
+
+/// The patterns of one contract, compiled.
+#[derive(Debug, Clone)]
+pub struct PathPolicy {
+    allowed: Vec<Glob>,
+    forbidden: Vec<Glob>,
+    frozen: Vec<Glob>,
+}
+
+impl PathPolicy {
+    /// Compiles the three lists of a contract.
+    pub fn new(contract: &TaskContract) -> Self {
+        let compile = |patterns: &[PathPattern], broken| {
+            patterns.iter().map(|p| Glob::new(p, broken)).collect()
+        };
+        Self {
+            allowed: compile(&contract.allowed_paths, Broken::MatchesNothing),
+            forbidden: compile(&contract.forbidden_paths, Broken::MatchesEverything),
+            frozen: compile(&contract.frozen_paths, Broken::MatchesEverything),
+        }
+    }
+
+    /// The verdict on a path, and the pattern or rule that gave it.
+    pub fn scope(&self, path: &[u8]) -> (Scope, String) {
+        let Ok(name) = std::str::from_utf8(path) else {
+            return (
+                Scope::NotUtf8,
+                "rule: a path that is not UTF-8 matches nothing".to_owned(),
+            );
+        };
+        if let Some(rule) = never::path_refusal(name) {
+            return (Scope::NeverAllowable, rule.to_owned());
+        }
+        let first = |list: &[Glob]| {
+            list.iter()
+                .find(|g| g.matches(path))
+                .map(|g| g.text().to_owned())
+        };
+        if let Some(pattern) = first(&self.forbidden) {
+            return (Scope::Forbidden, pattern);
+        }
+        if let Some(pattern) = first(&self.frozen) {
+            return (Scope::Frozen, pattern);
+        }
+        if !self.allowed.iter().any(|g| g.names(path)) {
+            if let Some(rule) = implicit::runner_rule(name) {
+                return (Scope::RunnerFile, rule);
+            }
+            if let Some(rule) = implicit::steering_rule(name) {
+                return (Scope::SteeringFile, rule);
+            }
+        }
+        match first(&self.allowed) {
+            Some(pattern) => (Scope::Allowed, pattern),
+            None => (
+                Scope::NotAllowed,
+                "rule: no allowed pattern matches".to_owned(),
+            ),
+        }
+    }
+
+    /// The verdict on one entry of a patch: its path, and what it puts there.
+    pub fn scope_of(&self, entry: &PatchEntry) -> (Scope, String) {
+        let by_path = self.scope(&entry.path);
+        if by_path.0 == Scope::NotUtf8 || by_path.0 == Scope::NeverAllowable {
+            return by_path;
+        }
+        let never = |rule: &str| (Scope::NeverAllowable, rule.to_owned());
+        if entry.before_mode == Some(MODE_GITLINK) || entry.after_mode == Some(MODE_GITLINK) {
+            return never("rule: a link to another repository (gitlink)");
+        }
+        if entry.after_mode == Some(MODE_SYMLINK) {
+            if let Some(rule) = never::link_refusal(&entry.path, entry.symlink_target.as_deref()) {
+                return never(rule);
+            }
+            // A link in the place of a forbidden directory would fill that directory with other files.
+            let first = |list: &[Glob]| {
+                list.iter()
+                    .find(|g| g.covers_directory(&entry.path))
+                    .map(|g| g.text().to_owned())
+            };
+            if by_path.0 == Scope::Allowed || by_path.0 == Scope::NotAllowed {
+                if let Some(pattern) = first(&self.forbidden) {
+                    return (Scope::Forbidden, pattern);
+                }
+                if let Some(pattern) = first(&self.frozen) {
+                    return (Scope::Frozen, pattern);
+                }
+            }
+        }
+        by_path
+    }
+}
+
+/// Judges a whole change: every path, and whether there had to be one.
+pub fn check_diff(contract: &TaskContract, entries: &[PatchEntry]) -> DiffChecked {
+    let policy = PathPolicy::new(contract);
+    let scopes: Vec<ScopedPath> = entries
+        .iter()
+        .map(|entry| {
+            let (scope, decided_by) = policy.scope_of(entry);
+            ScopedPath {
+                path: text::path_text(&entry.path),
+                scope,
+                decided_by,
+            }
+        })
+        .collect();
+    let refused: Vec<&ScopedPath> = scopes
+        .iter()
+        .filter(|s| s.scope != Scope::Allowed)
+        .collect();
+    let mut blockers = Vec::new();
+    if contract.diff_required && entries.is_empty() {
+        blockers.push(Blocker::new(
+            BlockerCode::NoDiff,
+            "the contract requires a change and nothing changed",
+        ));
+    }
+    if !refused.is_empty() {
+        blockers.push(Blocker::new(
+            BlockerCode::DisallowedFileChange,
+            refusal_message(&refused),
+        ));
+    }
+    DiffChecked {
+        changed_files: scopes.iter().map(|s| s.path.clone()).collect(),
+        allowed_writes_passed: refused.is_empty(),
+        forbidden_paths_passed: !scopes.iter().any(|s| is_forbidding(s.scope)),
+        scopes,
+        blockers,
+    }
+}
+
+/// True for verdicts that come from a rule against the path, not from the lack of one for it.
+fn is_forbidding(scope: Scope) -> bool {
+    match scope {
+        Scope::Forbidden
+        | Scope::Frozen
+        | Scope::RunnerFile
+        | Scope::SteeringFile
+        | Scope::NeverAllowable => true,
+        Scope::Allowed | Scope::NotAllowed | Scope::NotUtf8 => false,
+    }
+}
+
+fn refusal_message(refused: &[&ScopedPath]) -> String {
+    let named: Vec<String> = refused
+        .iter()
+        .take(PATHS_SHOWN_MAX)
+        .map(|s| {
+            let path = text::shorten(&s.path, PATH_SHOWN_CHARS);
+            let by = text::shorten(&s.decided_by, PATH_SHOWN_CHARS);
+            format!("`{path}` is {} ({by})", s.scope)
+        })
+        .collect();
+    let rest = refused.len().saturating_sub(PATHS_SHOWN_MAX);
+    let more = if rest == 0 {
+        String::new()
+    } else {
+        format!("; and {rest} more")
+    };
+    format!("{}{more}", named.join("; "))
+}

@@ -1,0 +1,319 @@
+//! The report for a person: `report.md`.
+
+use std::fmt::Write as _;
+
+use cto_contract::report::Report;
+use cto_contract::task::TaskContract;
+use cto_contract::text::{one_line, shorten};
+use cto_contract::verification::CommandResult;
+use cto_contract::words::{ClaimLevel, RunStatus};
+
+/// Longest lists that a person is shown; the whole is in `report.json`.
+const ROWS_MAX: usize = 40;
+
+/// Writes the page. Everything that came from outside is neutralised.
+pub fn markdown(report: &Report, contract: Option<&TaskContract>) -> String {
+    let mut page = Page(String::with_capacity(4096));
+    verdict(&mut page, report);
+    claims(&mut page, report);
+    scope(&mut page, report, contract);
+    checks(&mut page, report);
+    confinement(&mut page, report);
+    cost(&mut page, report);
+    check_it(&mut page, report);
+    page.0
+}
+
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, text: impl AsRef<str>) {
+        self.0.push_str(text.as_ref());
+        self.0.push('\n');
+    }
+
+    fn heading(&mut self, text: &str) {
+        let _ok = writeln!(self.0, "\n## {text}\n");
+    }
+}
+
+/// Text for a table cell or a sentence: one line, no cell border, no raw HTML.
+fn cell(text: &str) -> String {
+    shorten(text, 200).replace('|', "\\|").replace('<', "&lt;")
+}
+
+fn code(text: &str) -> String {
+    let text = one_line(text);
+    if text.contains('`') {
+        format!("`` {text} ``")
+    } else {
+        format!("`{text}`")
+    }
+}
+
+fn verdict(page: &mut Page, report: &Report) {
+    let mark = match report.verdict.status {
+        RunStatus::Pass => "PASS",
+        RunStatus::Fail => "FAIL",
+        RunStatus::Blocked => "BLOCKED",
+    };
+    page.line(format!("# {mark}: {}", cell(&report.run.title)));
+    page.line("");
+    match report.verdict.status {
+        RunStatus::Pass => page.line(format!(
+            "The `{}` lane did the task within its bounds and every check passed. Nothing was landed; a person decides.",
+            report.backend.backend
+        )),
+        RunStatus::Fail => page.line("The run finished and its change is **not acceptable**."),
+        RunStatus::Blocked => page.line("The run was **refused**. Nothing was accepted."),
+    }
+    page.line("");
+    page.line("| | |");
+    page.line("| --- | --- |");
+    page.line(format!("| run | `{}` |", report.run.run_id));
+    page.line(format!("| case | `{}` |", report.run.case_id));
+    page.line(format!(
+        "| lane, stage | `{}`, {} ({}) |",
+        report.backend.backend, report.authority.stage, report.authority.allowed_mutation_scope
+    ));
+    page.line(format!(
+        "| started, finished | {}, {} |",
+        report.run.run_started_at, report.run.run_finished_at
+    ));
+    if report.run.conformance {
+        page.line("| conformance | yes: a validator's pack, never a real pass |");
+    }
+    if !report.verdict.blockers.is_empty() {
+        page.heading("Why");
+        for blocker in &report.verdict.blockers {
+            page.line(format!(
+                "- **`{}`**: {}",
+                blocker.code,
+                cell(&blocker.message)
+            ));
+            page.line(format!("  Next: {}.", cell(&blocker.hint)));
+        }
+    }
+}
+
+fn claims(page: &mut Page, report: &Report) {
+    page.heading("Proven, and not proven");
+    page.line("| claim | level | rests on |");
+    page.line("| --- | --- | --- |");
+    let mut sorted: Vec<_> = report.verdict.claims.iter().collect();
+    sorted.sort_by_key(|c| std::cmp::Reverse(c.level));
+    for claim in sorted {
+        let level = match claim.level {
+            ClaimLevel::Verified => "**verified**",
+            ClaimLevel::Inferred => "inferred",
+            ClaimLevel::SelfReported => "self-reported",
+            ClaimLevel::Absent => "not proven",
+        };
+        page.line(format!(
+            "| {} | {level} | {} |",
+            cell(&claim.claim),
+            cell(&claim.basis)
+        ));
+    }
+}
+
+fn scope(page: &mut Page, report: &Report, contract: Option<&TaskContract>) {
+    page.heading("What changed");
+    if let Some(contract) = contract {
+        let allowed: Vec<String> = contract
+            .allowed_paths
+            .iter()
+            .map(|p| code(p.as_str()))
+            .collect();
+        page.line(format!(
+            "Allowed: {}.",
+            if allowed.is_empty() {
+                "nothing".to_owned()
+            } else {
+                allowed.join(", ")
+            }
+        ));
+        page.line("");
+    }
+    if report.change.changes.is_empty() {
+        page.line("No path changed.");
+    } else {
+        page.line("| path | change | scope | decided by |");
+        page.line("| --- | --- | --- | --- |");
+        for change in report.change.changes.iter().take(ROWS_MAX) {
+            let scope = report.change.scopes.iter().find(|s| s.path == change.path);
+            page.line(format!(
+                "| {} | {} | {} | {} |",
+                cell(&code(&change.path)),
+                change.change,
+                scope.map_or("not checked", |s| s.scope.as_str()),
+                scope.map_or_else(String::new, |s| cell(&s.decided_by)),
+            ));
+        }
+        more(page, report.change.changes.len());
+    }
+    if report.change.residue.count > 0 {
+        page.line("");
+        page.line(format!(
+            "Thrown away: {} ignored files (for example {}).",
+            report.change.residue.count,
+            report
+                .change
+                .residue
+                .paths
+                .first()
+                .map_or_else(String::new, |p| code(p))
+        ));
+    }
+    for oddity in report.change.oddities.iter().take(ROWS_MAX) {
+        page.line(format!(
+            "- {} {}: {}",
+            if oddity.refused {
+                "**Refused**"
+            } else {
+                "Noted"
+            },
+            code(&oddity.path),
+            cell(&oddity.kind)
+        ));
+    }
+}
+
+fn more(page: &mut Page, total: usize) {
+    if total > ROWS_MAX {
+        page.line("");
+        page.line(format!("… and {} more in `report.json`.", total - ROWS_MAX));
+    }
+}
+
+fn checks(page: &mut Page, report: &Report) {
+    page.heading("Checks");
+    let v = &report.checks.verification;
+    if let Some(why) = &v.not_run {
+        page.line(format!("Not verified by tests: {}.", cell(why)));
+        return;
+    }
+    page.line("| command | before the change | after the change | claim |");
+    page.line("| --- | --- | --- | --- |");
+    for (i, command) in v.commands.iter().enumerate() {
+        let before = v
+            .baseline
+            .iter()
+            .find(|b| b.command == command.command)
+            .or_else(|| v.baseline.get(i));
+        page.line(format!(
+            "| {} | {} | {} | {} |",
+            cell(&code(&command.command)),
+            before.map_or_else(|| "not reached".to_owned(), result),
+            result(command),
+            command.level,
+        ));
+    }
+    page.line("");
+    page.line(format!(
+        "Canary: {} ({}).",
+        v.canary.status,
+        cell(&v.canary.detail)
+    ));
+    for command in v.commands.iter().filter(|c| !c.passed) {
+        if let Some(why) = &command.reason {
+            page.line(format!("- {}: {}", code(&command.command), cell(why)));
+        }
+    }
+    if !v.lost_tests.is_empty() {
+        page.line(format!(
+            "- No longer passing: {}",
+            cell(&v.lost_tests.join(", "))
+        ));
+    }
+}
+
+fn result(command: &CommandResult) -> String {
+    let how = match (command.exit_code, command.signal) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "did not run".to_owned(),
+    };
+    let tests = command
+        .tests
+        .as_ref()
+        .map_or_else(String::new, |t| format!(", {}/{} tests", t.passed, t.ran));
+    format!(
+        "{} ({how}{tests}, {:.2} s)",
+        if command.passed { "passed" } else { "failed" },
+        command.seconds
+    )
+}
+
+fn confinement(page: &mut Page, report: &Report) {
+    page.heading("Confinement");
+    page.line(format!(
+        "Provider `{}`, class `{}`.",
+        cell(&report.sandbox.provider),
+        report.sandbox.class
+    ));
+    let list = |in_force: bool| -> String {
+        let names: Vec<String> = report
+            .sandbox
+            .layers
+            .iter()
+            .filter(|l| l.in_force == in_force)
+            .map(|l| l.name.replace('_', " "))
+            .collect();
+        if names.is_empty() {
+            "nothing".to_owned()
+        } else {
+            names.join(", ")
+        }
+    };
+    if !report.sandbox.layers.is_empty() {
+        page.line("");
+        page.line(format!("- In force: {}.", cell_long(&list(true))));
+        page.line(format!("- Not in force: {}.", cell_long(&list(false))));
+    }
+    if report.sandbox.denials.is_empty() {
+        page.line("- Denials: none recorded.");
+    }
+    for denial in report.sandbox.denials.iter().take(ROWS_MAX) {
+        page.line(format!(
+            "- Denied: {} {} by {}",
+            cell(&denial.what),
+            code(&denial.target),
+            cell(&denial.process)
+        ));
+    }
+}
+
+fn cell_long(text: &str) -> String {
+    shorten(text, 2_000)
+}
+
+fn cost(page: &mut Page, report: &Report) {
+    page.heading("Cost");
+    let seconds = |v: Option<f64>| v.map_or_else(|| "unknown".to_owned(), |s| format!("{s:.2} s"));
+    let r = &report.resources;
+    page.line(format!(
+        "Wall {} (backend {}, checks {}), backend CPU {}, peak memory {}, tokens {}, money {}.",
+        seconds(r.wall_seconds),
+        seconds(r.backend_seconds),
+        seconds(r.verification_seconds),
+        seconds(r.cpu_seconds),
+        r.peak_memory_bytes.map_or_else(
+            || "unknown".to_owned(),
+            |b| format!("{} MiB", b.div_ceil(1 << 20))
+        ),
+        r.tokens
+            .map_or_else(|| "unknown".to_owned(), |t| t.to_string()),
+        r.cost
+            .map_or_else(|| "unknown".to_owned(), |c| format!("{c:.4}")),
+    ));
+}
+
+fn check_it(page: &mut Page, report: &Report) {
+    page.heading("Check it yourself");
+    page.line("```sh");
+    page.line(format!("cto verify {}", report.run.run_id));
+    page.line("cto-verify --integrity-only .    # in this directory, without cto");
+    page.line("sha256sum -c SHA256SUMS          # without anything of ours");
+    page.line("```");
+}

@@ -1,0 +1,360 @@
+//! The log as `report.json`, apart from the index of files, which the seal fills in.
+
+use std::collections::BTreeMap;
+
+use cto_contract::artifact::FreshnessMap;
+use cto_contract::blocker::BlockerCode;
+use cto_contract::event::{Residue, RunCompleted};
+use cto_contract::ids::Digest;
+use cto_contract::plan::SandboxPlan;
+use cto_contract::report::{
+    ArtifactSection, AuthoritySection, BackendSection, ChangeSection, ChecksSection, Report,
+    ReportSchema, Resources, RunSection, SandboxSection, VerdictSection,
+};
+use cto_contract::time::Utc;
+use cto_contract::verification::{Canary, CanaryStatus, Verification};
+use cto_contract::verify::Claim;
+use cto_contract::words::{
+    ApprovalStatus, BackendCompletion, ClaimLevel, Lane, MutationMode, NeverActive, NotPromoted,
+    OutcomeState, RunStatus, SandboxClass, SourceAdmissionStatus,
+};
+
+use crate::lifecycle::RunState;
+use crate::order;
+
+/// What the fold can't know: digests of values, and how long the run took by the boot clock.
+#[derive(Debug, Clone)]
+pub struct ReportInput {
+    pub contract_digest: Digest,
+    pub identity_digest: Digest,
+    pub finished_at: Utc,
+    pub wall_seconds: f64,
+}
+
+/// Builds the report of a completed run.
+pub fn report(state: &RunState, completed: &RunCompleted, input: &ReportInput) -> Report {
+    let verification = state
+        .verification
+        .as_ref()
+        .map_or_else(|| not_run(state), |v| v.verification.clone());
+    let extra = state
+        .contract
+        .as_ref()
+        .map(|c| c.contract.evidence_expectations.required_events.clone())
+        .unwrap_or_default();
+    let ending = order::Ending {
+        status: completed.status,
+        recovered: state.recovered.is_some(),
+    };
+    let missing_events = order::missing_events(&state.types, &extra, ending);
+    let claims = claims(state, completed, &verification);
+    Report {
+        schema_version: ReportSchema,
+        run: RunSection {
+            case_id: state.case_id.clone(),
+            run_id: state.run_id.clone(),
+            parent_run_id: state.started.parent_run_id.clone(),
+            nonce: state.started.nonce.clone(),
+            title: state.started.title.clone(),
+            run_started_at: state.started_at,
+            run_finished_at: input.finished_at,
+            conformance: state.started.conformance,
+            harness_version: state.started.harness_version.clone(),
+        },
+        verdict: VerdictSection {
+            status: completed.status,
+            blockers: completed.blockers.clone(),
+            failure_reason: completed.failure_reason.clone(),
+            fault_class: completed.fault_class,
+            not_applicable: not_applicable(state, completed),
+            claims,
+        },
+        backend: backend(state, input),
+        change: change(state),
+        checks: ChecksSection {
+            tests_passed: verification.passed && verification.not_run.is_none(),
+            verification,
+            // A run that failed only for want of its last event reads, afterwards, like one that ended early.
+            required_events_passed: missing_events.is_empty()
+                && !completed.blockers.iter().any(|b| b.code == BlockerCode::MissingRequiredEvent),
+            missing_events,
+        },
+        authority: authority(state, input),
+        resources: resources(state, input),
+        sandbox: sandbox(state),
+        artifacts: ArtifactSection {
+            artifacts_dir: format!("$CTO_HOME/harness-runs/{}", state.run_id),
+            run_artifact_dir: format!("$CTO_HOME/harness-runs/{}", state.run_id),
+            runtime_workspace_root: format!("$CTO_HOME/work/{}", state.run_id),
+            artifact_paths: Vec::new(),
+            artifact_digests: BTreeMap::new(),
+            freshness: FreshnessMap::new(),
+        },
+    }
+}
+
+fn backend(state: &RunState, input: &ReportInput) -> BackendSection {
+    let identity = state.plan.as_ref().map(|p| p.identity.clone());
+    let end = state.backend.as_ref();
+    let process_started = state.backend_started && end.is_none_or(|e| e.start_failure.is_none());
+    BackendSection {
+        backend: state.lane,
+        backend_exit_code: end.and_then(|e| e.exit_code),
+        backend_signal: end.and_then(|e| e.signal),
+        backend_completion: end.map_or(BackendCompletion::None, |e| e.completion),
+        case_process_started: process_started && state.lane != Lane::Fake,
+        backend_process_started: process_started,
+        model_provider: identity.as_ref().and_then(|i| i.model_provider.clone()),
+        model: identity.as_ref().and_then(|i| i.model.clone()),
+        identity,
+        identity_digest: input.identity_digest.clone(),
+    }
+}
+
+fn change(state: &RunState) -> ChangeSection {
+    let patch = state.patch.as_ref();
+    let diff = state.diff.as_ref();
+    ChangeSection {
+        changed_files: diff.map(|d| d.changed_files.clone()).unwrap_or_default(),
+        changes: patch.map(|p| p.changes.clone()).unwrap_or_default(),
+        scopes: diff.map(|d| d.scopes.clone()).unwrap_or_default(),
+        // Nothing changed is within every scope; what was not looked at is not claimed.
+        allowed_writes_passed: diff.is_none_or(|d| d.allowed_writes_passed),
+        forbidden_paths_passed: diff.is_none_or(|d| d.forbidden_paths_passed),
+        baseline_tree_id: patch
+            .map(|p| p.base_tree_id.clone())
+            .or_else(|| state.plan.as_ref().map(|p| p.plan.baseline_tree_id.clone())),
+        patch_tree_id: patch.and_then(|p| p.applied_tree_id.clone()),
+        verified_tree_id: state
+            .verification
+            .as_ref()
+            .and_then(|v| v.verified_tree_id.clone()),
+        residue: patch.map_or_else(Residue::default, |p| p.residue.clone()),
+        oddities: patch.map(|p| p.oddities.clone()).unwrap_or_default(),
+    }
+}
+
+fn authority(state: &RunState, input: &ReportInput) -> AuthoritySection {
+    let needs_approval = state
+        .eligibility
+        .as_ref()
+        .is_some_and(|e| e.decision.approval_required);
+    AuthoritySection {
+        stage: state.started.stage,
+        mutation_mode: state.started.mutation_mode,
+        allowed_mutation_scope: state.started.stage.scope().to_owned(),
+        approval_status: if needs_approval {
+            ApprovalStatus::Requested
+        } else {
+            ApprovalStatus::NotRequired
+        },
+        approval_id: None,
+        source_admission_status: if state.lane == Lane::Fake {
+            SourceAdmissionStatus::Admitted
+        } else {
+            SourceAdmissionStatus::NotAdmitted
+        },
+        operator_outcome: if state.started.mutation_mode >= MutationMode::OwnedNoncriticalRepo {
+            OutcomeState::Pending
+        } else {
+            OutcomeState::NotRequired
+        },
+        contract_digest: input.contract_digest.clone(),
+        runtime_default_activation: NeverActive,
+        core_promotion_status: NotPromoted,
+        forbidden_actions_attempted: state.denials.iter().filter_map(|d| d.action).collect(),
+    }
+}
+
+fn resources(state: &RunState, input: &ReportInput) -> Resources {
+    let end = state.backend.as_ref();
+    Resources {
+        wall_seconds: Some(input.wall_seconds),
+        backend_seconds: end.map(|e| e.seconds),
+        verification_seconds: state
+            .verification
+            .as_ref()
+            .map(|v| v.verification.commands.iter().map(|c| c.seconds).sum()),
+        cpu_seconds: end.and_then(|e| e.cpu_seconds),
+        peak_memory_bytes: end.and_then(|e| e.peak_memory_bytes),
+        tokens: None,
+        cost: None,
+    }
+}
+
+fn sandbox(state: &RunState) -> SandboxSection {
+    let none = SandboxPlan {
+        provider: "none".to_owned(),
+        class: SandboxClass::None,
+        layers: Vec::new(),
+        writable_roots: Vec::new(),
+    };
+    let seen = state
+        .backend
+        .as_ref()
+        .map(|b| &b.sandbox)
+        .or_else(|| state.plan.as_ref().map(|p| &p.plan.sandbox))
+        .unwrap_or(&none);
+    SandboxSection {
+        provider: seen.provider.clone(),
+        class: seen.class,
+        layers: seen.layers.clone(),
+        writable_roots: seen.writable_roots.clone(),
+        denials: state.denials.clone(),
+        drops: 0,
+        no_survivors: state.backend.as_ref().map(|b| b.no_survivors),
+    }
+}
+
+fn not_run(state: &RunState) -> Verification {
+    let why = if state.gate_blocked.is_some() {
+        "the run was blocked before a backend started"
+    } else {
+        "the run ended before verification"
+    };
+    Verification {
+        passed: false,
+        commands: Vec::new(),
+        baseline: Vec::new(),
+        baseline_failed: None,
+        lost_tests: Vec::new(),
+        canary: Canary {
+            status: CanaryStatus::NotApplicable,
+            runner: None,
+            detail: why.to_owned(),
+        },
+        level: ClaimLevel::Absent,
+        not_run: Some(why.to_owned()),
+    }
+}
+
+fn not_applicable(state: &RunState, completed: &RunCompleted) -> BTreeMap<String, String> {
+    let mut out = BTreeMap::new();
+    let mut put = |what: &str, why: &str| {
+        out.insert(what.to_owned(), why.to_owned());
+    };
+    let stopped = match completed.status {
+        RunStatus::Pass => "nothing was left to do",
+        RunStatus::Fail | RunStatus::Blocked => "the run ended before it",
+    };
+    if state.plan.is_none() {
+        put("identity", stopped);
+    }
+    match &state.patch {
+        None => put("patch.diff", "no patch was taken"),
+        Some(p) if p.blockers.iter().any(|b| b.code == BlockerCode::SecretExposed) => {
+            put("patch.diff", "it held a secret and is in quarantine; a stub stands in its place");
+        }
+        Some(_) => {}
+    }
+    match &state.verification {
+        None => put("test.log", "no verification ran"),
+        Some(v) => {
+            if let Some(why) = &v.verification.not_run {
+                put("test.log", why);
+            }
+        }
+    }
+    if !state.backend_started {
+        put("backend", "no process was started");
+    }
+    put("tokens", "this lane has no model");
+    put("cost", "this lane has no model");
+    out
+}
+
+fn claims(state: &RunState, completed: &RunCompleted, verification: &Verification) -> Vec<Claim> {
+    let mut out = Vec::new();
+    let mut claim = |text: &str, level: ClaimLevel, basis: &str| {
+        out.push(Claim {
+            claim: text.to_owned(),
+            level,
+            basis: basis.to_owned(),
+        });
+    };
+    let within = state.diff.as_ref().is_some_and(|d| d.allowed_writes_passed);
+    claim(
+        "Every changed path is within the contract",
+        if within {
+            ClaimLevel::Verified
+        } else {
+            ClaimLevel::Absent
+        },
+        "recomputed from patch.diff and task-contract.json",
+    );
+    let same_tree = state
+        .patch
+        .as_ref()
+        .is_some_and(|p| p.applied_tree_id.as_ref() == Some(&p.tree_id))
+        && state.verification.as_ref().is_some_and(|v| {
+            v.verified_tree_id == state.patch.as_ref().and_then(|p| p.applied_tree_id.clone())
+        });
+    claim(
+        "The patch alone gives the tree that was checked",
+        if same_tree {
+            ClaimLevel::Verified
+        } else {
+            ClaimLevel::Absent
+        },
+        "patch.applied and verification.completed name the same tree id",
+    );
+    claim(
+        "The checks pass on the changed tree",
+        if verification.passed {
+            verification.level
+        } else {
+            ClaimLevel::Absent
+        },
+        "test.log; `verified` only by an oracle outside the process of the code under test",
+    );
+    let failed_before = verification.baseline_failed == Some(true);
+    claim(
+        "The checks fail without the change",
+        if failed_before && verification.passed {
+            verification.level
+        } else {
+            ClaimLevel::Absent
+        },
+        "the same commands on the untouched baseline, in test.log",
+    );
+    let nothing_left = state.backend.as_ref().is_some_and(|b| b.no_survivors);
+    claim(
+        "Nothing of the backend outlived the run",
+        if nothing_left {
+            ClaimLevel::Verified
+        } else {
+            ClaimLevel::Absent
+        },
+        "the init of its pid namespace was waited for",
+    );
+    let confined = state
+        .backend
+        .as_ref()
+        .map_or(SandboxClass::None, |b| b.sandbox.class);
+    claim(
+        "Writes outside the workspace were impossible",
+        if confined >= SandboxClass::Full {
+            ClaimLevel::Verified
+        } else {
+            ClaimLevel::Absent
+        },
+        "sandbox.layers lists what was in force",
+    );
+    claim(
+        "What the backend says of its own work",
+        if state.backend.is_some() {
+            ClaimLevel::SelfReported
+        } else {
+            ClaimLevel::Absent
+        },
+        "backend/ holds it as raw text; nothing was decided on it",
+    );
+    if completed.status == RunStatus::Pass {
+        claim(
+            "An operator accepted the change",
+            ClaimLevel::Absent,
+            "a green run is not acceptance; see the addenda",
+        );
+    }
+    out
+}

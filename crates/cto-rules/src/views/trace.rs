@@ -1,0 +1,170 @@
+//! The log as `trace.jsonl`.
+
+use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::event::{EventKind, RunEvent, Step};
+use cto_contract::time::Utc;
+use cto_contract::trace::{TraceEntry, TraceOutcome, TraceSchema};
+use cto_contract::verification::CommandResult;
+
+/// Folds the log into actions and checks.
+pub fn trace(events: &[RunEvent]) -> Vec<TraceEntry> {
+    let mut out = Vec::new();
+    let mut open: Option<(Step, Utc)> = None;
+    for event in events {
+        let at = event.ts;
+        match &event.kind {
+            EventKind::StepStarted(s) => open = Some((s.step, at)),
+            EventKind::StepFinished(s) => {
+                let started = open.take().map_or(at, |(_, t)| t);
+                out.push(entry(
+                    s.step.as_str(),
+                    started,
+                    Some(at),
+                    &s.blockers,
+                    "step",
+                ));
+            }
+            EventKind::EligibilityDecided(e) => {
+                out.push(entry(
+                    "check:eligibility",
+                    at,
+                    Some(at),
+                    &e.decision.reasons,
+                    &format!("selected {}", e.decision.selected_backend),
+                ));
+            }
+            EventKind::PatchApplied(p) => {
+                out.push(entry(
+                    "check:patch",
+                    at,
+                    Some(at),
+                    &p.blockers,
+                    &format!(
+                        "{} bytes, {} paths, tree {}",
+                        p.patch_bytes,
+                        p.changes.len(),
+                        p.tree_id
+                    ),
+                ));
+            }
+            EventKind::GitDiffChecked(d) => {
+                out.push(entry(
+                    "check:paths",
+                    at,
+                    Some(at),
+                    &d.blockers,
+                    &format!("{} changed paths", d.changed_files.len()),
+                ));
+            }
+            EventKind::VerificationCompleted(v) => {
+                out.extend(
+                    v.verification
+                        .baseline
+                        .iter()
+                        .map(|c| command("check:baseline", at, c, false)),
+                );
+                out.extend(
+                    v.verification
+                        .commands
+                        .iter()
+                        .map(|c| command("check:command", at, c, true)),
+                );
+                out.push(entry(
+                    "check:verification",
+                    at,
+                    Some(at),
+                    &v.blockers,
+                    &format!("canary {}", v.verification.canary.status),
+                ));
+            }
+            EventKind::LimitExceeded(l) => {
+                out.push(entry(
+                    "limit",
+                    at,
+                    Some(at),
+                    std::slice::from_ref(&l.blocker),
+                    &format!("{} in {}", l.limit, l.step),
+                ));
+            }
+            EventKind::RunRecovered(r) => {
+                if let Some((step, started)) = open.take() {
+                    let mut cut = entry(step.as_str(), started, None, &[], "cut off");
+                    cut.outcome = TraceOutcome::Interrupted;
+                    out.push(cut);
+                }
+                out.push(entry("recover", at, Some(at), &[], &r.reason));
+            }
+            EventKind::RunCompleted(c) => {
+                out.push(entry(
+                    "verdict",
+                    at,
+                    Some(at),
+                    &c.blockers,
+                    c.status.as_str(),
+                ));
+            }
+            EventKind::RunStarted(_)
+            | EventKind::TaskContractCreated(_)
+            | EventKind::PlanUpdated(_)
+            | EventKind::ApprovalRequested(_)
+            | EventKind::ApprovalGranted(_)
+            | EventKind::ApprovalDenied(_)
+            | EventKind::ApprovalConsumed(_)
+            | EventKind::BackendGateBlocked(_)
+            | EventKind::BackendStarted(_)
+            | EventKind::BackendPlan(_)
+            | EventKind::BackendOutputCapped(_)
+            | EventKind::BackendFinished(_)
+            | EventKind::SandboxDenied(_)
+            | EventKind::LogRewritten(_) => {}
+        }
+    }
+    out
+}
+
+fn entry(
+    action: &str,
+    started_at: Utc,
+    finished_at: Option<Utc>,
+    blockers: &[Blocker],
+    detail: &str,
+) -> TraceEntry {
+    let codes: Vec<BlockerCode> = blockers.iter().map(|b| b.code).collect();
+    TraceEntry {
+        schema_version: TraceSchema,
+        action: action.to_owned(),
+        started_at,
+        finished_at,
+        outcome: if codes.is_empty() {
+            TraceOutcome::Ok
+        } else {
+            TraceOutcome::Refused
+        },
+        blockers: codes,
+        detail: detail.to_owned(),
+    }
+}
+
+fn command(action: &str, at: Utc, result: &CommandResult, must_pass: bool) -> TraceEntry {
+    let code = result.exit_code.map_or_else(
+        || format!("signal {}", result.signal.unwrap_or(0)),
+        |c| format!("exit {c}"),
+    );
+    let mut line = entry(
+        action,
+        at,
+        Some(at),
+        &[],
+        &format!("{}: {code}", result.command),
+    );
+    if must_pass && !result.passed {
+        line.outcome = TraceOutcome::Refused;
+        let code = if result.timed_out {
+            BlockerCode::Timeout
+        } else {
+            BlockerCode::VerificationFailed
+        };
+        line.blockers.push(code);
+    }
+    line
+}

@@ -1,0 +1,3 @@
+//! Rules that are tested on what other programs write.
+
+mod patch;
