@@ -11,6 +11,7 @@
     reason = "starts cargo, git and python, reads the developer's environment, writes only below the target directory"
 )]
 
+mod bench;
 mod deny;
 mod process;
 mod python;
@@ -39,6 +40,12 @@ const CHORES: &[Chore] = &[
         usage: "tidy",
         about: "Check the dependency map, file sizes, fenced calls, words, layout and promises",
         run: tidy::run,
+    },
+    Chore {
+        name: "bench",
+        usage: "bench run [ROUNDS]",
+        about: "Measure a sealed run against the same work bare, sealing, verifying and the start, as ratios",
+        run: bench::run,
     },
     Chore {
         name: "deny",

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::Context as _;
 
 use crate::process::output_of;
+use crate::workspace::Workspace;
 
 /// What the tests import, and what pip is asked for. Ed25519 and PEM keys read alike in all of these.
 const MODULE: &str = "cryptography";
@@ -26,6 +27,30 @@ pub(crate) fn prepare(tools: &Path) -> anyhow::Result<PathBuf> {
         Err(_) if has_module(Path::new("python3")) => Ok(PathBuf::from("python3")),
         Err(error) => Err(error),
     }
+}
+
+/// Returns a program from a package of the index, installed into a place of its own below the target directory.
+pub(crate) fn tool(workspace: &Workspace, package: &str, program: &str) -> anyhow::Result<PathBuf> {
+    let venv = workspace.tools().join(package);
+    let found = venv.join("bin").join(program);
+    if !found.exists() {
+        output_of(
+            Command::new("python3")
+                .args(["-m", "venv", "--clear"])
+                .arg(&venv),
+        )?;
+        let pip = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-input",
+            package,
+        ];
+        output_of(Command::new(venv.join("bin/python")).args(pip))?;
+    }
+    Ok(found)
 }
 
 fn has_module(python: &Path) -> bool {

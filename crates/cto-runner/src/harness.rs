@@ -1,0 +1,196 @@
+//! The harness: what stays the same from run to run, and the loop of one run.
+
+use std::io;
+use std::path::PathBuf;
+
+use cto_contract::ids::RunId;
+use cto_contract::report::Report;
+use cto_contract::verify::VerifyReport;
+use cto_contract::words::{Lane, Stage};
+use cto_evidence::key::SigningKey;
+use cto_rules::lifecycle::{Next, next_step};
+use cto_sandbox::{Launcher, StopToken};
+use cto_store::{LedgerInit, Store, StoreError};
+
+use crate::cases::{Case, CaseError};
+use crate::clock;
+use crate::config::{Config, ConfigError};
+use crate::environment::Environment;
+use crate::home::{Home, HomeError};
+use crate::journal::{JournalError, Observer};
+use crate::keyring::{self, KeyringError};
+use crate::live::Live;
+use crate::lock::LockError;
+
+/// Where to open the harness.
+pub struct OpenOptions {
+    pub home: PathBuf,
+    pub config: PathBuf,
+    pub env: Environment,
+    pub launcher: Launcher,
+}
+
+/// An open harness.
+pub struct Harness {
+    pub home: Home,
+    pub config: Config,
+    pub env: Environment,
+    pub launcher: Launcher,
+    pub key: SigningKey,
+    /// Set when this call made the key.
+    pub key_created: bool,
+    store: Store,
+}
+
+/// Why the harness can't be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum HarnessError {
+    #[error("the home directory can't be used")]
+    Home(#[from] HomeError),
+    #[error("the configuration can't be used")]
+    Config(#[from] ConfigError),
+    #[error("the signing key can't be used")]
+    Keyring(#[from] KeyringError),
+    #[error("the database can't be used")]
+    Store(#[from] StoreError),
+    #[error("no random bytes from the kernel")]
+    Random(#[from] getrandom::Error),
+}
+
+/// One run, as asked for.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    pub case: Case,
+    pub lane: Lane,
+    pub stage: Option<Stage>,
+    pub timeout_seconds: Option<u64>,
+    /// A cheat of the case instead of its honest change; the pack is marked as conformance.
+    pub cheat: Option<String>,
+    pub parent: Option<RunId>,
+    pub conformance: bool,
+}
+
+/// A sealed run.
+#[derive(Debug)]
+pub struct RunResult {
+    pub run_id: RunId,
+    pub pack: PathBuf,
+    pub report: Report,
+    /// The answer of the verification after sealing.
+    pub verified: VerifyReport,
+}
+
+/// A run that could not be started, or not be sealed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("the case can't be run")]
+    Case(#[from] CaseError),
+    #[error("a case runs at stage 1 or 2; stage {0} needs a repository")]
+    StageNeedsRepository(Stage),
+    #[error("the case holds something that looks like a secret ({rule}, line {line} of its contract)")]
+    SecretInContract { rule: String, line: usize },
+    #[error("the run directory can't be made")]
+    Create(#[source] io::Error),
+    #[error("the run can't be locked")]
+    Lock(#[from] LockError),
+    #[error("run {run_id}: the log can't be written")]
+    Journal { run_id: RunId, source: JournalError },
+    #[error("run {run_id}: the pack can't be sealed")]
+    Seal {
+        run_id: RunId,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("run {run_id}: the sealed pack does not verify")]
+    NotVerified {
+        run_id: RunId,
+        report: Box<VerifyReport>,
+    },
+    #[error("the database can't be used")]
+    Store(#[from] StoreError),
+    #[error("no random bytes from the kernel")]
+    Random(#[from] getrandom::Error),
+}
+
+impl Harness {
+    /// Opens home, config, key and database, and makes what is not there yet.
+    pub fn open(options: OpenOptions) -> Result<Self, HarnessError> {
+        let home = Home::open(&options.home)?;
+        let mut config = Config::load(&options.config)?;
+        let (key, key_created) = keyring::load_or_create(&home, &config.trust_dir())?;
+        if key_created {
+            config = Config::load(&options.config)?;
+        }
+        let init = LedgerInit {
+            random: clock::random()?,
+            at: clock::now(),
+        };
+        let store = Store::open(&home.database(), init)?;
+        Ok(Self {
+            home,
+            config,
+            env: options.env,
+            launcher: options.launcher,
+            key,
+            key_created,
+            store,
+        })
+    }
+
+    /// The database.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Runs one case to a sealed pack. Blocked and failed are results, not errors.
+    pub fn run(
+        &self,
+        request: &RunRequest,
+        stop: &StopToken,
+        observer: Observer<'_>,
+    ) -> Result<RunResult, RunError> {
+        if let Some(stage) = request.stage.filter(|s| s.number() > 2) {
+            return Err(RunError::StageNeedsRepository(stage));
+        }
+        let contract = serde_json::to_string_pretty(&request.case.file).unwrap_or_default();
+        if let Some(finding) = cto_rules::secrets::refuse_in_record(&contract) {
+            return Err(RunError::SecretInContract { rule: finding.rule.to_string(), line: finding.line });
+        }
+        let mut live = Live::create(self, request, stop.clone(), observer)?;
+        loop {
+            match next_step(live.state()) {
+                Next::Perform(step) => live.perform(step)?,
+                // Only a log that was cut off has an open step; this one writes its own.
+                Next::Recover(step) => live.abandon(step, "a step did not record its end")?,
+                Next::Seal(_) => return live.seal(),
+            }
+        }
+    }
+}
+
+/// Reads a sealed pack into the row that ledger and index keep of it.
+pub fn index_row(
+    harness: &Harness,
+    pack: &std::path::Path,
+) -> Result<cto_store::RunSealed, String> {
+    let options = cto_evidence::verify::VerifyOptions {
+        trusted: harness.config.trusted.clone(),
+        integrity_only: true,
+        ..Default::default()
+    };
+    let verified = cto_evidence::verify::verify(pack, &options);
+    if verified.integrity != cto_contract::verify::Integrity::Ok {
+        let first = verified
+            .errors
+            .first()
+            .map_or_else(String::new, |e| format!("{}: {}", e.code, e.message));
+        return Err(format!("`{}` does not verify: {first}", pack.display()));
+    }
+    let bytes =
+        std::fs::read(pack.join(cto_contract::artifact::REPORT_JSON)).map_err(|e| e.to_string())?;
+    let report: Report = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+    let digest = verified
+        .pack_digest
+        .clone()
+        .ok_or("the pack has no digest")?;
+    Ok(crate::sealing::sealed_row(&report, &digest, &verified))
+}

@@ -1,0 +1,220 @@
+//! Where state lives: `<home>`, private to one user, and the layout below it.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use cto_contract::ids::RunId;
+
+/// A home or config directory that passed the checks.
+#[derive(Debug, Clone)]
+pub struct Home {
+    root: PathBuf,
+}
+
+/// Why a directory can't hold state or authority.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    #[error("no home directory is known")]
+    Unknown,
+    #[error("`{0}` is not an absolute path")]
+    Relative(PathBuf),
+    #[error("could not make the directory `{path}`")]
+    Create { path: PathBuf, source: io::Error },
+    #[error("could not read the directory `{path}`")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("`{0}` is not a directory")]
+    NotADirectory(PathBuf),
+    #[error("`{path}` belongs to user {owner}, not to {me}")]
+    ForeignOwner { path: PathBuf, owner: u32, me: u32 },
+    #[error("`{path}` can be written by group or others (mode {mode:04o})")]
+    LooseMode { path: PathBuf, mode: u32 },
+    #[error("`{path}` can't be written")]
+    ReadOnly { path: PathBuf, source: io::Error },
+}
+
+impl HomeError {
+    /// Machine-readable code of the error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown => "home_unknown",
+            Self::Relative(_) => "home_relative",
+            Self::Create { .. } => "home_not_created",
+            Self::Read { .. } => "home_unreadable",
+            Self::NotADirectory(_) => "home_not_a_directory",
+            Self::ForeignOwner { .. } => "home_foreign_owner",
+            Self::LooseMode { .. } => "home_loose_mode",
+            Self::ReadOnly { .. } => "home_read_only",
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unknown => "set CTO_HOME, or HOME".to_owned(),
+            Self::Relative(_) => "give an absolute path".to_owned(),
+            Self::Create { .. } | Self::Read { .. } | Self::ReadOnly { .. } => {
+                "fix its permissions or free space, or choose another with --home".to_owned()
+            }
+            Self::NotADirectory(_) => "choose another with --home".to_owned(),
+            Self::ForeignOwner { .. } => {
+                "use a home of your own: --home DIR or CTO_HOME".to_owned()
+            }
+            Self::LooseMode { path, .. } => format!("chmod go-w {}", path.display()),
+        }
+    }
+}
+
+/// Checks that a directory belongs to this user and nobody else can write it.
+pub(crate) fn check_private(path: &Path) -> Result<(), HomeError> {
+    let meta = fs::metadata(path).map_err(|source| HomeError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    if !meta.is_dir() {
+        return Err(HomeError::NotADirectory(path.to_owned()));
+    }
+    let me = rustix::process::geteuid().as_raw();
+    if meta.uid() != me {
+        return Err(HomeError::ForeignOwner {
+            path: path.to_owned(),
+            owner: meta.uid(),
+            me,
+        });
+    }
+    if meta.mode() & 0o022 != 0 {
+        return Err(HomeError::LooseMode {
+            path: path.to_owned(),
+            mode: meta.mode() & 0o7777,
+        });
+    }
+    Ok(())
+}
+
+/// Makes a directory with mode 0700, and its parents.
+pub(crate) fn make_private(path: &Path) -> Result<(), HomeError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|source| HomeError::Create {
+            path: path.to_owned(),
+            source,
+        })
+}
+
+impl Home {
+    /// Opens or makes the home.
+    pub fn open(root: &Path) -> Result<Self, HomeError> {
+        if !root.is_absolute() {
+            return Err(HomeError::Relative(root.to_owned()));
+        }
+        match fs::metadata(root) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => make_private(root)?,
+            Err(source) => {
+                return Err(HomeError::Read {
+                    path: root.to_owned(),
+                    source,
+                });
+            }
+            Ok(_) => {}
+        }
+        check_private(root)?;
+        let home = Self {
+            root: root.to_owned(),
+        };
+        for dir in [home.runs(), home.work(), home.baselines()] {
+            if !dir.exists() {
+                make_private(&dir)?;
+            }
+            check_private(&dir)?;
+        }
+        rustix::fs::access(&home.root, rustix::fs::Access::WRITE_OK).map_err(|e| {
+            HomeError::ReadOnly {
+                path: home.root.clone(),
+                source: e.into(),
+            }
+        })?;
+        Ok(home)
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+    pub fn runs(&self) -> PathBuf {
+        self.root.join("harness-runs")
+    }
+    pub fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+    pub fn baselines(&self) -> PathBuf {
+        self.root.join("baselines")
+    }
+    pub fn keys(&self) -> PathBuf {
+        self.root.join("keys")
+    }
+    pub fn quarantine(&self, run: &RunId) -> PathBuf {
+        self.root.join("quarantine").join(run.as_str())
+    }
+    pub fn database(&self) -> PathBuf {
+        self.root.join("cto.db")
+    }
+    pub fn pack(&self, run: &RunId) -> PathBuf {
+        self.runs().join(run.as_str())
+    }
+    pub fn addenda(&self, run: &RunId) -> PathBuf {
+        self.runs().join(format!("{run}.addenda"))
+    }
+    pub fn work_of(&self, run: &RunId) -> PathBuf {
+        self.work().join(run.as_str())
+    }
+}
+
+/// Finds the home: the flag, `CTO_HOME`, Hermes' profile, or the XDG state directory.
+pub fn resolve_home(
+    flag: Option<&Path>,
+    env: &crate::Environment,
+) -> Result<(PathBuf, &'static str), HomeError> {
+    if let Some(path) = flag {
+        return Ok((
+            std::path::absolute(path).map_err(|_| HomeError::Unknown)?,
+            "--home",
+        ));
+    }
+    if let Some(path) = env.get("CTO_HOME") {
+        return Ok((PathBuf::from(path), "CTO_HOME"));
+    }
+    if let Some(path) = env.get("HERMES_HOME") {
+        return Ok((Path::new(path).join("profiles/cto-planb"), "HERMES_HOME"));
+    }
+    if let Some(path) = env
+        .get("XDG_STATE_HOME")
+        .filter(|p| Path::new(p).is_absolute())
+    {
+        return Ok((Path::new(path).join("cto"), "XDG_STATE_HOME"));
+    }
+    let home = env.get("HOME").ok_or(HomeError::Unknown)?;
+    Ok((Path::new(home).join(".local/state/cto"), "default"))
+}
+
+/// Finds the config directory: the flag, or the XDG config directory.
+pub fn resolve_config(
+    flag: Option<&Path>,
+    env: &crate::Environment,
+) -> Result<(PathBuf, &'static str), HomeError> {
+    if let Some(path) = flag {
+        return Ok((
+            std::path::absolute(path).map_err(|_| HomeError::Unknown)?,
+            "--config",
+        ));
+    }
+    if let Some(path) = env
+        .get("XDG_CONFIG_HOME")
+        .filter(|p| Path::new(p).is_absolute())
+    {
+        return Ok((Path::new(path).join("cto"), "XDG_CONFIG_HOME"));
+    }
+    let home = env.get("HOME").ok_or(HomeError::Unknown)?;
+    Ok((Path::new(home).join(".config/cto"), "default"))
+}

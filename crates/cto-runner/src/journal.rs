@@ -1,0 +1,137 @@
+//! The write-ahead log of a run: append, tell the observer, keep the fold.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use cto_contract::event::{Actor, EventKind, RunEvent};
+use cto_evidence::chain::{LineChain, Log};
+use cto_rules::lifecycle::{ReplayError, RunState, replay};
+
+use crate::clock::RunClock;
+
+/// Sees every event right after it was written.
+pub type Observer<'a> = &'a mut dyn FnMut(&RunEvent);
+
+/// The log and what it says.
+pub(crate) struct Journal {
+    file: File,
+    path: PathBuf,
+    chain: LineChain,
+    clock: RunClock,
+    events: Vec<RunEvent>,
+    /// Always there between calls; taken out only while an event is applied.
+    state: Option<RunState>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    #[error("could not write the log `{path}`")]
+    Write { path: PathBuf, source: io::Error },
+    #[error("an event could not be encoded")]
+    Encode(#[from] serde_json::Error),
+    #[error("the log contradicts itself")]
+    Replay(#[from] ReplayError),
+}
+
+impl Journal {
+    /// Starts a log with its first event, durably.
+    pub(crate) fn create(
+        path: &Path,
+        mut chain: LineChain,
+        first: EventKind,
+        observer: Observer<'_>,
+    ) -> Result<Self, JournalError> {
+        let failed = |source| JournalError::Write {
+            path: path.to_owned(),
+            source,
+        };
+        let mut file = File::options()
+            .append(true)
+            .create_new(true)
+            .open(path)
+            .map_err(failed)?;
+        let clock = RunClock::default();
+        let line = chain.append(clock.now(), Actor::Harness, first)?;
+        file.write_all(&line.bytes).map_err(failed)?;
+        file.sync_data().map_err(failed)?;
+        let state = replay([&line.event])?;
+        observer(&line.event);
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            chain,
+            clock,
+            events: vec![line.event],
+            state: Some(state),
+        })
+    }
+
+    /// Goes on with a log that was read; its torn tail must have been cut.
+    pub(crate) fn resume(path: &Path, log: Log) -> Result<Self, JournalError> {
+        let failed = |source| JournalError::Write {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::options().append(true).open(path).map_err(failed)?;
+        let state = replay(&log.events)?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            chain: LineChain::resume(&log),
+            clock: RunClock::after(state.last_at),
+            events: log.events,
+            state: Some(state),
+        })
+    }
+
+    /// Moves to the path that the log has now.
+    pub(crate) fn moved_to(&mut self, path: &Path) {
+        self.path = path.to_owned();
+    }
+
+    pub(crate) fn record(
+        &mut self,
+        kind: EventKind,
+        observer: Observer<'_>,
+    ) -> Result<(), JournalError> {
+        let line = self.chain.append(self.clock.now(), Actor::Harness, kind)?;
+        if let Some(state) = self.state.take() {
+            self.state = Some(state.apply(&line.event)?);
+        }
+        self.file
+            .write_all(&line.bytes)
+            .map_err(|source| JournalError::Write {
+                path: self.path.clone(),
+                source,
+            })?;
+        observer(&line.event);
+        self.events.push(line.event);
+        Ok(())
+    }
+
+    /// Makes everything so far durable.
+    pub(crate) fn sync(&self) -> Result<(), JournalError> {
+        self.file.sync_data().map_err(|source| JournalError::Write {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    /// The run's clock, shared by the log and the times of artifacts.
+    pub(crate) fn clock(&self) -> RunClock {
+        self.clock.clone()
+    }
+
+    pub(crate) fn events(&self) -> &[RunEvent] {
+        &self.events
+    }
+
+    #[expect(
+        clippy::expect_used,
+        reason = "the state is taken out only inside `record`, which puts it back or fails the run"
+    )]
+    pub(crate) fn state(&self) -> &RunState {
+        self.state.as_ref().expect("a failed event ends the run")
+    }
+}

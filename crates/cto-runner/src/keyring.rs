@@ -1,0 +1,175 @@
+//! The harness's signing key: made on first use, private to its owner, never where an agent can reach it.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use cto_contract::time::Utc;
+use cto_contract::trust::{TrustSchema, TrustedKey};
+use cto_evidence::key::{KeyError, SigningKey};
+
+use crate::clock;
+use crate::home::{self, Home, HomeError};
+
+/// A key that can't be used or made.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyringError {
+    #[error("the key directory can't be used")]
+    Directory(#[from] HomeError),
+    #[error("could not read the signing key `{path}`")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("could not write `{path}`")]
+    Write { path: PathBuf, source: io::Error },
+    #[error("the signing key `{path}` has mode {mode:04o} or a foreign owner")]
+    Loose { path: PathBuf, mode: u32 },
+    #[error("the signing key `{path}` is not an ed25519 key in PKCS#8 PEM")]
+    Malformed { path: PathBuf, source: KeyError },
+    #[error("no random bytes from the kernel")]
+    Random(#[source] getrandom::Error),
+    #[error("a key could not be encoded")]
+    Encode(#[source] KeyError),
+    #[error("the trust record could not be encoded")]
+    Record(#[from] serde_json::Error),
+}
+
+/// Path of the key that seals new packs.
+pub fn key_path(home: &Home) -> PathBuf {
+    home.keys().join("harness.pem")
+}
+
+/// Loads the key, or makes one and trusts it here. Says whether it was made.
+pub fn load_or_create(home: &Home, trust_dir: &Path) -> Result<(SigningKey, bool), KeyringError> {
+    let path = key_path(home);
+    match load(&path) {
+        Ok(key) => return Ok((key, false)),
+        Err(KeyringError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+        Err(other) => return Err(other),
+    }
+    home::make_private(&home.keys())?;
+    home::check_private(&home.keys())?;
+    let seed: [u8; 32] = clock::random().map_err(KeyringError::Random)?;
+    let key = SigningKey::from_random(&seed);
+    // The name appears only with the whole key in it, and the first of two racing processes wins.
+    let temporary = home.keys().join(format!(".new-{}", std::process::id()));
+    let pem = key.to_pem().map_err(KeyringError::Encode)?;
+    write_private(&temporary, pem.as_str().as_bytes())?;
+    let linked = fs::hard_link(&temporary, &path);
+    fs::remove_file(&temporary).map_err(|source| KeyringError::Write {
+        path: temporary.clone(),
+        source,
+    })?;
+    match linked {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok((load(&path)?, false)),
+        Err(source) => return Err(KeyringError::Write { path, source }),
+    }
+    // A pack sealed within the key's first instant must not look older than the key.
+    trust(
+        &key,
+        "this harness",
+        clock::now().plus_seconds(-1),
+        trust_dir,
+    )?;
+    Ok((key, true))
+}
+
+/// Loads the key from a file, refusing loose modes and foreign owners.
+pub(crate) fn load(path: &Path) -> Result<SigningKey, KeyringError> {
+    let read = |source| KeyringError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let meta = fs::symlink_metadata(path).map_err(read)?;
+    if !meta.is_file()
+        || meta.mode() & 0o077 != 0
+        || meta.uid() != rustix::process::geteuid().as_raw()
+    {
+        return Err(KeyringError::Loose {
+            path: path.to_owned(),
+            mode: meta.mode() & 0o7777,
+        });
+    }
+    let pem = fs::read_to_string(path).map_err(read)?;
+    SigningKey::from_pem(&pem).map_err(|source| KeyringError::Malformed {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Puts the key aside, ends its validity in the trust file, and makes a new one.
+pub fn rotate(home: &Home, trust_dir: &Path) -> Result<(SigningKey, PathBuf), KeyringError> {
+    let path = key_path(home);
+    let old = load(&path)?;
+    let now = clock::now();
+    let aside = home.keys().join(format!(
+        "retired-{}-{}.pem",
+        now.basic(),
+        old.keyid().short()
+    ));
+    fs::rename(&path, &aside).map_err(|source| KeyringError::Write {
+        path: aside.clone(),
+        source,
+    })?;
+    let trust_file = trust_dir.join(format!("{}.json", old.keyid()));
+    if let Ok(mut record) = crate::config::read_trusted_key(&trust_file) {
+        record.valid_until = Some(now);
+        replace(&trust_file, &record)?;
+    }
+    Ok((load_or_create(home, trust_dir)?.0, aside))
+}
+
+/// Writes the trust file of a key.
+pub(crate) fn trust(
+    key: &SigningKey,
+    name: &str,
+    valid_from: Utc,
+    trust_dir: &Path,
+) -> Result<PathBuf, KeyringError> {
+    let record = TrustedKey {
+        schema: TrustSchema,
+        name: name.to_owned(),
+        keyid: key.keyid(),
+        public_key: key.public_base64(),
+        valid_from,
+        valid_until: None,
+        revoked_at: None,
+    };
+    add_trusted(&record, trust_dir)
+}
+
+/// Adds or replaces a trust file.
+pub fn add_trusted(record: &TrustedKey, trust_dir: &Path) -> Result<PathBuf, KeyringError> {
+    home::make_private(trust_dir)?;
+    home::check_private(trust_dir)?;
+    let path = trust_dir.join(format!("{}.json", record.keyid));
+    replace(&path, record)?;
+    Ok(path)
+}
+
+fn replace(path: &Path, record: &TrustedKey) -> Result<(), KeyringError> {
+    let mut bytes = serde_json::to_vec_pretty(record)?;
+    bytes.push(b'\n');
+    let temporary = path.with_extension(format!("tmp-{}", std::process::id()));
+    write_private(&temporary, &bytes)?;
+    fs::rename(&temporary, path).map_err(|source| KeyringError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), KeyringError> {
+    let failed = |source| KeyringError::Write {
+        path: path.to_owned(),
+        source,
+    };
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.sync_all().map_err(failed)
+}

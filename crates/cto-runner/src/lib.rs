@@ -1,0 +1,58 @@
+//! One run: gather facts, ask the rules, record, act, record. Also what lives around runs: home, config, keys, recovery.
+//!
+//! The rules decide from the log alone what comes next; the runner obeys. Nothing here judges.
+
+mod cases;
+mod checks;
+mod clock;
+mod config;
+mod environment;
+mod harness;
+mod home;
+mod journal;
+mod keyring;
+mod limits;
+mod live;
+mod lock;
+mod recover;
+pub mod reference;
+mod sealing;
+mod steps;
+mod transfer;
+
+pub use cases::{Case, CaseError, Catalog};
+pub use clock::now;
+pub use config::{Config, ConfigError, read_trusted_key};
+pub use environment::Environment;
+pub use harness::{Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult, index_row};
+pub use home::{Home, HomeError, resolve_config, resolve_home};
+pub use journal::{JournalError, Observer};
+pub use keyring::{KeyringError, add_trusted, key_path, load_or_create, rotate};
+pub use lock::{Holder, LockError};
+pub use recover::{RecoverError, Recovered, live_runs, recover_all};
+pub use reference::{PackRef, ReferenceError};
+pub use transfer::{
+    Exported, Imported, TransferError, export_patch, export_tar, import_pack, write_file,
+};
+
+use std::time::Duration;
+
+/// The version that every pack names.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Seconds with three digits: what a person reads and what a report holds.
+fn round_seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+/// An error and everything it rests on, in one line.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(": ");
+        text.push_str(&source.to_string());
+        next = source.source();
+    }
+    text
+}

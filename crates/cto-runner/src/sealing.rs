@@ -1,0 +1,195 @@
+//! Sealing: trace, report for people, report, digests, attestation; then verified before anybody is told.
+
+use std::path::Path;
+
+use cto_contract::artifact::{EVENTS, FreshnessSource, REPORT_JSON, REPORT_MD, TRACE};
+use cto_contract::event::RunEvent;
+use cto_contract::ids::Digest;
+use cto_contract::report::Report;
+use cto_contract::task::TaskContract;
+use cto_contract::verify::VerifyReport;
+use cto_evidence::seal::{SealInput, Sealed, seal};
+use cto_evidence::verify::{VerifyOptions, verify};
+use cto_evidence::writer::PackWriter;
+use cto_rules::lifecycle::{RunState, conclude};
+use cto_rules::views::{
+    markdown::markdown,
+    report::{ReportInput, report},
+    trace::trace,
+};
+use cto_store::RunSealed;
+
+use crate::clock;
+use crate::harness::{Harness, RunError, RunResult};
+use crate::live::{Book, Live};
+
+type SealFailure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Everything that a seal needs; the same for a run that ended and for one that is recovered.
+pub(crate) struct Closing<'a> {
+    pub(crate) harness: &'a Harness,
+    pub(crate) pack: &'a Path,
+    pub(crate) events: &'a [RunEvent],
+    pub(crate) state: &'a RunState,
+    pub(crate) contract: &'a TaskContract,
+    pub(crate) contract_digest: Digest,
+    pub(crate) identity_digest: Digest,
+    pub(crate) book: Book,
+}
+
+impl Closing<'_> {
+    /// Writes the views, seals, verifies, and enters the result into ledger and index.
+    pub(crate) fn close(mut self) -> Result<(Report, VerifyReport), SealFailure> {
+        let writer = PackWriter::open(self.pack)?;
+        for leftover in [TRACE, REPORT_MD] {
+            writer.remove(leftover)?;
+        }
+        let mut lines = Vec::new();
+        for entry in trace(self.events) {
+            serde_json::to_writer(&mut lines, &entry)?;
+            lines.push(b'\n');
+        }
+        writer.write_new(TRACE, &lines)?;
+        self.book.note(TRACE, FreshnessSource::Written);
+        self.book.note(EVENTS, FreshnessSource::Written);
+        self.note_the_rest()?;
+
+        let completed = self
+            .state
+            .completed
+            .clone()
+            .unwrap_or_else(|| conclude(self.state));
+        let wall = clock::boot_ns().saturating_sub(self.book.started_boot_ns);
+        let input = ReportInput {
+            contract_digest: self.contract_digest.clone(),
+            identity_digest: self.identity_digest.clone(),
+            finished_at: self.state.last_at,
+            wall_seconds: crate::round_seconds(std::time::Duration::from_nanos(wall)),
+        };
+        let mut draft = report(self.state, &completed, &input);
+        writer.write_new(REPORT_MD, markdown(&draft, Some(self.contract)).as_bytes())?;
+        self.book.note(REPORT_MD, FreshnessSource::Written);
+        self.book.note(REPORT_JSON, FreshnessSource::Written);
+        draft.artifacts.freshness = self.book.entries().clone();
+        let sealed: Sealed = seal(
+            self.pack,
+            SealInput {
+                report: draft,
+                key: &self.harness.key,
+            },
+        )?;
+        let options = VerifyOptions {
+            trusted: self.harness.config.trusted.clone(),
+            expect_run: Some(self.state.run_id.clone()),
+            integrity_only: true,
+            ..VerifyOptions::default()
+        };
+        let verified = verify(self.pack, &options);
+        self.harness.store().run_sealed(&sealed_row(
+            &sealed.report,
+            &sealed.pack_digest,
+            &verified,
+        ))?;
+        Ok((sealed.report, verified))
+    }
+
+    /// Files that a crash left without a note: they are there and were looked at, nothing more.
+    fn note_the_rest(&mut self) -> std::io::Result<()> {
+        let mut dirs = vec![self.pack.to_owned()];
+        while let Some(dir) = dirs.pop() {
+            for entry in std::fs::read_dir(&dir)? {
+                let entry = entry?;
+                let path = entry.path();
+                if entry.file_type()?.is_dir() {
+                    dirs.push(path);
+                    continue;
+                }
+                if let Ok(relative) = path.strip_prefix(self.pack)
+                    && let Some(name) = relative.to_str()
+                    && !self.book.has(name)
+                {
+                    self.book.note(name, FreshnessSource::Checked);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The row of a sealed pack in ledger and index.
+pub(crate) fn sealed_row(
+    report: &Report,
+    pack_digest: &Digest,
+    verified: &VerifyReport,
+) -> RunSealed {
+    RunSealed {
+        run_id: report.run.run_id.clone(),
+        case_id: report.run.case_id.clone(),
+        backend: report.backend.backend,
+        stage: report.authority.stage,
+        status: report.verdict.status,
+        started_at: report.run.run_started_at,
+        finished_at: report.run.run_finished_at,
+        blocker: report.verdict.blockers.first().map(|b| b.code),
+        failure_reason: report.verdict.failure_reason.clone(),
+        changed_files: report.change.changed_files.len() as u64,
+        wall_seconds: report.resources.wall_seconds,
+        pack_digest: pack_digest.clone(),
+        keyid: verified
+            .keyid
+            .clone()
+            .unwrap_or_else(|| pack_digest.clone()),
+        origin: verified.origin,
+        title: report.run.title.clone(),
+        conformance: report.run.conformance,
+    }
+}
+
+impl Live<'_> {
+    /// Seals the run and clears its scratch away.
+    pub(crate) fn seal(mut self) -> Result<RunResult, RunError> {
+        let run_id = self.run_id.clone();
+        let none: Option<cto_contract::identity::Identity> = None;
+        let failed = |source: SealFailure| RunError::Seal {
+            run_id: run_id.clone(),
+            source,
+        };
+        let identity_digest = match self.parts.identity_digest.take() {
+            Some(digest) => digest,
+            None => cto_evidence::canonical::digest_of(&none).map_err(|e| failed(e.into()))?,
+        };
+        let empty = Book::new(0, self.nonce.clone(), self.journal().clock());
+        let book = std::mem::replace(&mut self.book, empty);
+        let closing = Closing {
+            harness: self.harness,
+            pack: &self.pack,
+            events: self.journal().events(),
+            state: self.state(),
+            contract: &self.contract,
+            contract_digest: self.contract_digest.clone(),
+            identity_digest,
+            book,
+        };
+        let (report, verified) = closing.close().map_err(failed)?;
+        clear(&self.work);
+        if verified.integrity != cto_contract::verify::Integrity::Ok {
+            return Err(RunError::NotVerified {
+                run_id,
+                report: Box::new(verified),
+            });
+        }
+        Ok(RunResult {
+            run_id,
+            pack: self.pack.clone(),
+            report,
+            verified,
+        })
+    }
+}
+
+/// Removes a work directory. What can't be removed now is removed by the next recovery: the pack is sealed.
+pub(crate) fn clear(work: &Path) {
+    if let Err(error) = cto_checkout::remove_tree(work) {
+        drop(error);
+    }
+}

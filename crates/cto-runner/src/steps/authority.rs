@@ -1,0 +1,201 @@
+//! Contract and eligibility: what was asked for, and whether a backend may run at all.
+
+use cto_contract::artifact::ELIGIBILITY;
+use cto_contract::event::{EligibilityDecided, EventKind, GateBlocked, TaskContractCreated};
+use cto_contract::ids::DecisionId;
+use cto_contract::task::TaskContract;
+use cto_contract::time::Utc;
+use cto_contract::words::{Lane, MutationMode, SandboxClass, SourceAdmissionStatus, Stage};
+use cto_evidence::canonical::{digest_of, to_canonical};
+use cto_rules::eligibility::{ApprovalState, EligibilityFacts, GateState, Observed, decide};
+
+use crate::clock;
+use crate::environment::Environment;
+use crate::live::{Live, StepError, StepResult};
+
+/// What the runner knows before a decision.
+pub(crate) struct GatheredFacts<'a> {
+    pub(crate) env: &'a Environment,
+    pub(crate) contract: &'a TaskContract,
+    pub(crate) lane: Lane,
+    pub(crate) stage: Stage,
+    pub(crate) asked_stage: Option<Stage>,
+    pub(crate) disabled_by_config: bool,
+    pub(crate) evidence: Result<(), String>,
+    pub(crate) confinement: Result<SandboxClass, String>,
+    pub(crate) at: Utc,
+}
+
+/// Puts the facts into the form that the rules look at, each with where it came from.
+pub(crate) fn gather(facts: GatheredFacts<'_>) -> EligibilityFacts {
+    let GatheredFacts {
+        env,
+        contract,
+        lane,
+        stage,
+        asked_stage,
+        disabled_by_config,
+        evidence,
+        confinement,
+        at,
+    } = facts;
+    fn seen<T>(value: T, source: &str, checked_at: Utc) -> Observed<T> {
+        Observed {
+            value,
+            source: source.to_owned(),
+            checked_at,
+        }
+    }
+    let gate_value = lane.gate().and_then(|n| env.get(&n).map(str::to_owned));
+    let stage_value = lane
+        .stage_gate()
+        .and_then(|n| env.get(&n).map(str::to_owned));
+    let available = if disabled_by_config {
+        Err(format!("the {lane} lane is switched off in harness.yaml"))
+    } else if cto_agent::is_built_in(lane) {
+        Ok(())
+    } else {
+        Err(format!("the {lane} lane is not part of this version"))
+    };
+    let needs_approval = contract.approval_required
+        || contract
+            .mutation_mode
+            .is_some_and(|m| m >= MutationMode::SandboxRepo);
+    let source = if lane == Lane::Fake {
+        SourceAdmissionStatus::Admitted
+    } else {
+        SourceAdmissionStatus::NotAdmitted
+    };
+    let id_input = (
+        contract,
+        lane,
+        stage,
+        &gate_value,
+        &stage_value,
+        &available,
+        &evidence,
+        confinement
+            .as_ref()
+            .map_err(Clone::clone)
+            .map(|c| c.as_str()),
+    );
+    let decision_id = digest_of(&id_input).map_or_else(
+        |_| DecisionId::of(&cto_evidence::canonical::sha256(b"")),
+        |d| DecisionId::of(&d),
+    );
+    EligibilityFacts {
+        decision_id,
+        task_id: contract.task_id.clone(),
+        lane,
+        stage,
+        risk_class: contract.risk_class,
+        requested_mode: contract.mutation_mode,
+        lane_gate: seen(
+            GateState::lane(lane, gate_value.as_deref()),
+            "environment",
+            at,
+        ),
+        stage_gate: seen(
+            GateState::stage(lane, asked_stage, stage_value.as_deref()),
+            "environment",
+            at,
+        ),
+        lane_available: seen(available, "this binary and harness.yaml", at),
+        source_admission: seen(
+            source,
+            if lane == Lane::Fake {
+                "part of this binary"
+            } else {
+                "no admission record"
+            },
+            at,
+        ),
+        allowed_paths: seen(contract.allowed_paths.len(), "task contract", at),
+        unlisted_actions: seen(contract.unlisted_actions(), "task contract", at),
+        approval: seen(
+            if needs_approval {
+                ApprovalState::Missing
+            } else {
+                ApprovalState::NotRequired
+            },
+            "task contract",
+            at,
+        ),
+        start_tree_clean: seen(None, "a case has no repository", at),
+        evidence_interface: seen(evidence, "home directory and signing key", at),
+        confinement: seen(confinement, "tried on this kernel", at),
+    }
+}
+
+impl Live<'_> {
+    pub(crate) fn step_contract(&mut self) -> StepResult {
+        let contract_digest = self.contract_digest.clone();
+        let contract = self.contract.clone();
+        self.record(EventKind::TaskContractCreated(TaskContractCreated {
+            contract_digest,
+            contract,
+        }))?;
+        Ok(Vec::new())
+    }
+
+    pub(crate) fn step_eligibility(&mut self) -> StepResult {
+        let lane = self.request.lane;
+        let probe = cto_sandbox::probe();
+        self.parts.sandbox = Some(crate::steps::backend::sandbox_plan(
+            &probe,
+            &self.limits.limits,
+        ));
+        let disabled = self
+            .harness
+            .config
+            .harness
+            .engines
+            .get(lane.as_str())
+            .is_some_and(|e| e.disabled);
+        let facts = gather(GatheredFacts {
+            env: &self.harness.env,
+            contract: &self.contract,
+            lane,
+            stage: self.stage,
+            asked_stage: self.request.stage,
+            disabled_by_config: disabled,
+            // That home can be written and the key loaded was shown by coming this far: the log is being written.
+            evidence: Ok(()),
+            confinement: if cfg!(target_os = "linux") {
+                Ok(self.parts.sandbox_class())
+            } else {
+                Err("confinement needs Linux".to_owned())
+            },
+            at: clock::now(),
+        });
+        let decision = decide(&facts);
+        let bytes = to_canonical(&decision.record).map_err(|e| StepError::Environment {
+            what: format!("the decision has no canonical form: {e}"),
+            code: cto_contract::blocker::BlockerCode::ArtifactWriteFailure,
+        })?;
+        self.artifact(ELIGIBILITY, &bytes)?;
+        let reasons = decision.record.reasons.clone();
+        self.record(EventKind::EligibilityDecided(EligibilityDecided {
+            decision: decision.record,
+        }))?;
+        if let Some(first) = reasons.first() {
+            let gate = first
+                .message
+                .split('`')
+                .nth(1)
+                .unwrap_or(first.code.as_str())
+                .to_owned();
+            let data = GateBlocked {
+                backend: lane,
+                gate,
+                reason: first.message.clone(),
+                mutation_mode: self.state().started.mutation_mode,
+                case_executed: false,
+                blockers: reasons.clone(),
+            };
+            self.record(EventKind::BackendGateBlocked(data))?;
+        }
+        self.parts.grant = decision.grant;
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,11 @@
+//! The steps of a run. Each gathers facts, asks the rules, acts, and says what stands in the way.
+
+mod authority;
+mod backend;
+mod change;
+mod complete;
+mod prepare;
+mod verification;
+
+pub(crate) use authority::{GatheredFacts, gather};
+pub(crate) use complete::write_missing;

@@ -1,0 +1,206 @@
+//! Workspace and plan: the copy that the backend gets, and everything that will be in force.
+
+use std::sync::Arc;
+
+use cto_agent::{Engine, FakeChange, Places};
+use cto_checkout::{BaselineCache, GitDir, WorkingCopy};
+use cto_contract::artifact::FreshnessSource;
+use cto_contract::blocker::BlockerCode;
+use cto_contract::event::{EventKind, PlanUpdated};
+use cto_contract::identity::Identity;
+use cto_contract::ids::Digest;
+use cto_contract::plan::LaunchPlan;
+use cto_contract::words::Lane;
+use cto_evidence::canonical::{digest_of, hash_reader};
+
+use crate::checks::Checker;
+use crate::live::{Live, Prepared, StepError, StepResult};
+use crate::{VERSION, error_chain};
+
+impl Live<'_> {
+    pub(crate) fn step_prepare(&mut self) -> StepResult {
+        let environment = |what: String| StepError::Environment {
+            what,
+            code: BlockerCode::ProviderUnavailable,
+        };
+        let cache = BaselineCache::at(self.harness.home.baselines());
+        let case = &self.request.case;
+        let baseline = case
+            .baseline(&cache, &self.work.join("import"))
+            .map_err(|e| environment(error_chain(&e)))?;
+        let copy = WorkingCopy::make(&baseline, &self.work.join("workspace"))
+            .map_err(|e| environment(error_chain(&e)))?;
+        let git_dir =
+            GitDir::create(&self.work.join("git")).map_err(|e| environment(error_chain(&e)))?;
+        let oracle_dir = self.work.join("oracle");
+        let oracle = case
+            .lay_out("oracle", &oracle_dir)
+            .map_err(|e| environment(error_chain(&e)))?
+            .then_some(oracle_dir);
+        for dir in ["scratch/home", "scratch/tmp"] {
+            std::fs::create_dir_all(self.work.join(dir))
+                .map_err(|e| environment(format!("scratch: {e}")))?;
+        }
+        let checker = Arc::new(Checker {
+            launcher: self.harness.launcher.clone(),
+            contract: self.contract.clone(),
+            path: self.search_path(),
+            oracle,
+            limits: self.limits,
+            stop: self.stop.clone(),
+            known: self.known.clone(),
+        });
+        self.parts.prepared = Some(Prepared {
+            baseline,
+            copy,
+            git_dir,
+            checker,
+        });
+        Ok(Vec::new())
+    }
+
+    /// `PATH` for launched processes: the operator's, less what is not absolute or lies in home.
+    pub(crate) fn search_path(&self) -> String {
+        let own = self.harness.home.root();
+        let usable =
+            |dir: &&str| dir.starts_with('/') && !std::path::Path::new(dir).starts_with(own);
+        let path = self
+            .harness
+            .env
+            .get("PATH")
+            .unwrap_or("/usr/local/bin:/usr/bin:/bin");
+        path.split(':').filter(usable).collect::<Vec<_>>().join(":")
+    }
+
+    fn engine(&self) -> Result<Engine, StepError> {
+        let failed = |what: String| StepError::Environment {
+            what,
+            code: BlockerCode::ProviderUnavailable,
+        };
+        let case = &self.request.case;
+        let refused = |e: crate::CaseError| failed(error_chain(&e));
+        match self.request.lane {
+            Lane::Fake => {
+                if let Some(patch) = case.patch(self.request.cheat.as_deref()).map_err(refused)? {
+                    return Ok(Engine::Fake(FakeChange::Patch(patch)));
+                }
+                let dir = self.work.join("fake");
+                if case.lay_out("fake", &dir).map_err(refused)? {
+                    return Ok(Engine::Fake(FakeChange::Overlay {
+                        directory: dir.to_string_lossy().into_owned(),
+                    }));
+                }
+                Err(refused(crate::CaseError::NoFakeChange {
+                    id: case.file.id.clone(),
+                }))
+            }
+            lane @ (Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp) => Err(
+                failed(format!("the {lane} lane is not part of this version")),
+            ),
+        }
+    }
+
+    pub(crate) fn step_plan(&mut self) -> StepResult {
+        let engine = self.engine()?;
+        let text = |p: &std::path::Path| p.to_string_lossy().into_owned();
+        let scratch = self.work.join("scratch");
+        let places = Places {
+            workspace: text(&self.work.join("workspace")),
+            scratch: text(&scratch),
+            home: text(&scratch.join("home")),
+        };
+        let path = self.search_path();
+        let spec = engine.launch_spec(&places, &path);
+        for (name, bytes) in &spec.scratch_files {
+            let full = scratch.join(name);
+            let written = std::fs::File::create_new(&full)
+                .and_then(|mut f| std::io::Write::write_all(&mut f, bytes));
+            written.map_err(|source| StepError::Artifact {
+                path: format!("$SCRATCH/{name}"),
+                source,
+            })?;
+        }
+        let work = text(&self.work);
+        let shown = |arg: &String| {
+            arg.replace(&format!("{work}/scratch"), "$SCRATCH")
+                .replace(&format!("{work}/workspace"), "$WORKSPACE")
+                .replace(&work, "$CTO_HOME/work/$RUN")
+        };
+        let argv: Vec<String> = spec.argv.iter().map(shown).collect();
+        let environment_names: Vec<String> = spec.env.keys().cloned().collect();
+        let sandbox = self
+            .parts
+            .sandbox
+            .clone()
+            .unwrap_or_else(crate::steps::backend::no_sandbox);
+        let identity = Identity {
+            lane: engine.lane(),
+            adapter_revision: engine.adapter_revision(),
+            binary_digest: spec
+                .argv
+                .first()
+                .and_then(|program| digest_program(program, &path)),
+            version_output: None,
+            model_provider: None,
+            model: None,
+            sandbox_class: sandbox.class,
+            argv: argv.clone(),
+            environment_names: environment_names.clone(),
+            harness_version: VERSION.to_owned(),
+        };
+        let prepared = self
+            .parts
+            .prepared
+            .as_ref()
+            .ok_or_else(|| missing("the workspace"))?;
+        let plan = LaunchPlan {
+            argv,
+            environment_names,
+            working_directory: "$WORKSPACE".to_owned(),
+            limits: self.limits.limits,
+            wall_seconds_from: self.limits.wall_from,
+            network: self.contract.network,
+            sandbox,
+            workspace_kind: "copy".to_owned(),
+            baseline_tree_id: crate::steps::change::tree_id(&prepared.baseline.tree_id)?,
+            baseline_files: prepared.baseline.manifest.len() as u64,
+            verification: self
+                .contract
+                .verification_commands
+                .iter()
+                .map(|c| c.run.clone())
+                .collect(),
+        };
+        let some = Some(identity);
+        self.parts.identity_digest = digest_of(&some).ok();
+        self.parts.launch = Some(spec);
+        if let Some(identity) = some {
+            self.record(EventKind::PlanUpdated(PlanUpdated { plan, identity }))?;
+        }
+        // The baseline is an input that was there before or was made by this run; either way it was checked.
+        let _source: FreshnessSource = FreshnessSource::Checked;
+        Ok(Vec::new())
+    }
+}
+
+pub(crate) fn missing(what: &str) -> StepError {
+    StepError::Environment {
+        what: format!("{what} is not there, though an earlier step made it"),
+        code: BlockerCode::ArtifactWriteFailure,
+    }
+}
+
+/// SHA-256 of the program that `PATH` gives for a name.
+fn digest_program(program: &str, path: &str) -> Option<Digest> {
+    let candidates: Vec<std::path::PathBuf> = if program.contains('/') {
+        vec![program.into()]
+    } else {
+        path.split(':')
+            .map(|d| std::path::Path::new(d).join(program))
+            .collect()
+    };
+    let found = candidates.into_iter().find(|p| p.is_file())?;
+    hash_reader(std::fs::File::open(found).ok()?)
+        .ok()
+        .map(|(digest, _)| digest)
+}

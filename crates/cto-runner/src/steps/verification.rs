@@ -1,0 +1,328 @@
+//! The checks: on the fresh copy with only the patch applied, beside the baseline's, with a canary.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use cto_checkout::{WorkingCopy, apply_patch, ignored};
+use cto_contract::artifact::{FreshnessSource, TEST_LOG};
+use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::event::{EventKind, VerificationCompleted};
+use cto_contract::ids::{TreeId, to_hex};
+use cto_contract::text::{path_text, shorten};
+use cto_contract::verification::{Canary, CanaryStatus, Verification};
+use cto_contract::words::ClaimLevel;
+use cto_evidence::writer::PackWriter;
+use cto_rules::checks::judge;
+
+use crate::checks::{Bench, CanaryRun, Execution};
+use crate::live::{Live, StepError, StepResult};
+use crate::steps::prepare::missing;
+use crate::{clock, error_chain};
+
+/// How many dirty paths a pack lists.
+const DIRTY_MAX: usize = 100;
+
+fn environment(what: String) -> StepError {
+    StepError::Environment {
+        what,
+        code: BlockerCode::VerificationFailed,
+    }
+}
+
+impl Live<'_> {
+    pub(crate) fn step_verification(&mut self) -> StepResult {
+        if let Some((why, passed, blockers)) = self.reason_not_to_check() {
+            // What the baseline showed still belongs into the log.
+            let before = self.join_baseline_checks()?;
+            self.write_test_log(&before, &[], None, Some(&why))?;
+            return self.record_unchecked(&why, passed, blockers, before);
+        }
+        let (after, canary, verified_tree_id, dirty_paths) = self.check()?;
+        let before = self.join_baseline_checks()?;
+        self.write_test_log(&before, &after, canary.execution.as_ref(), None)?;
+        let results = |executions: &[Execution]| {
+            executions
+                .iter()
+                .map(|e| e.result.clone())
+                .collect::<Vec<_>>()
+        };
+        let judgement = judge(
+            &self.contract,
+            results(&before),
+            results(&after),
+            canary.names,
+            canary.canary,
+        );
+        let mut blockers = judgement.blockers;
+        if !dirty_paths.is_empty() {
+            blockers.push(Blocker::new(
+                BlockerCode::DirtyEndingTree,
+                format!(
+                    "the checks changed: {}",
+                    shorten(&dirty_paths.join(", "), 400)
+                ),
+            ));
+        }
+        let patch_tree = self
+            .state()
+            .patch
+            .as_ref()
+            .and_then(|p| p.applied_tree_id.clone());
+        if patch_tree.as_ref() != Some(&verified_tree_id) {
+            blockers.push(Blocker::new(
+                BlockerCode::VerifiedTreeMismatch,
+                format!("tree {verified_tree_id} was checked, not the patch's"),
+            ));
+        }
+        let data = VerificationCompleted {
+            verification: judgement.verification,
+            verified_tree_id: Some(verified_tree_id),
+            dirty_paths,
+            blockers,
+        };
+        self.record(EventKind::VerificationCompleted(data))?;
+        Ok(Vec::new())
+    }
+
+    /// Why nothing is checked: the sentence, whether that still lets the run pass, and what blocks it.
+    fn reason_not_to_check(&self) -> Option<(String, bool, Vec<Blocker>)> {
+        let state = self.state();
+        let refused = state.patch.as_ref().is_none_or(|p| !p.blockers.is_empty())
+            || state.diff.as_ref().is_none_or(|d| !d.blockers.is_empty())
+            || self.parts.applied.is_none();
+        if refused {
+            return Some((
+                "the change is not acceptable, so its code was not run".to_owned(),
+                false,
+                Vec::new(),
+            ));
+        }
+        if !self.contract.verification_commands.is_empty() {
+            return None;
+        }
+        Some(match &self.contract.no_test_rationale {
+            Some(why) => (
+                format!("not verified by tests: {}", shorten(why, 400)),
+                true,
+                Vec::new(),
+            ),
+            None => {
+                let blocker = Blocker::new(
+                    BlockerCode::MissingTestCommand,
+                    "verification is required and the contract names no command",
+                );
+                (
+                    "no verification command was available".to_owned(),
+                    false,
+                    vec![blocker],
+                )
+            }
+        })
+    }
+
+    fn record_unchecked(
+        &mut self,
+        why: &str,
+        passed: bool,
+        blockers: Vec<Blocker>,
+        before: Vec<Execution>,
+    ) -> StepResult {
+        let baseline: Vec<_> = before.into_iter().map(|e| e.result).collect();
+        let verified_tree_id = self
+            .state()
+            .patch
+            .as_ref()
+            .and_then(|p| p.applied_tree_id.clone())
+            .filter(|_| passed);
+        let verification = Verification {
+            passed,
+            commands: Vec::new(),
+            baseline_failed: (!baseline.is_empty()).then(|| baseline.iter().any(|r| !r.passed)),
+            baseline,
+            lost_tests: Vec::new(),
+            canary: Canary {
+                status: CanaryStatus::NotApplicable,
+                runner: None,
+                detail: why.to_owned(),
+            },
+            level: ClaimLevel::Absent,
+            not_run: Some(why.to_owned()),
+        };
+        self.record(EventKind::VerificationCompleted(VerificationCompleted {
+            verification,
+            verified_tree_id,
+            dirty_paths: Vec::new(),
+            blockers,
+        }))?;
+        Ok(Vec::new())
+    }
+
+    /// Runs the commands in the fresh copy while the canary runs in another one.
+    fn check(&mut self) -> Result<(Vec<Execution>, CanaryRun, TreeId, Vec<String>), StepError> {
+        let prepared = self
+            .parts
+            .prepared
+            .as_ref()
+            .ok_or_else(|| missing("the workspace"))?;
+        let applied = self
+            .parts
+            .applied
+            .as_ref()
+            .ok_or_else(|| missing("the checked copy"))?;
+        let patch = self
+            .parts
+            .patch
+            .as_ref()
+            .ok_or_else(|| missing("the patch"))?;
+        let verified = super::change::tree_id(
+            &applied
+                .manifest_now()
+                .map_err(|e| environment(error_chain(&e)))?
+                .tree_id(),
+        )?;
+        let token = to_hex(&clock::random::<8>().map_err(|e| environment(e.to_string()))?);
+        let canary = {
+            let checker = Arc::clone(&prepared.checker);
+            let baseline = prepared.baseline.clone();
+            let tree = self.work.join("canary");
+            let scratch = self.work.join("canary-scratch");
+            let git_dir = &prepared.git_dir;
+            let run_canary = move || -> io::Result<CanaryRun> {
+                let other = |e: &dyn std::error::Error| io::Error::other(error_chain(e));
+                if checker.canary_runner().is_none() {
+                    return checker.canary(&Bench::new(&tree, &scratch)?, &token);
+                }
+                let copy = WorkingCopy::make(&baseline, &tree).map_err(|e| other(&e))?;
+                apply_patch(git_dir, &patch.path, &copy).map_err(|e| other(&e))?;
+                checker.canary(&Bench::new(copy.path(), &scratch)?, &token)
+            };
+            std::thread::scope(|scope| {
+                let canary = scope.spawn(run_canary);
+                let after = Bench::new(applied.path(), &self.work.join("checked-scratch"))
+                    .and_then(|bench| prepared.checker.after(&bench));
+                let canary = canary
+                    .join()
+                    .unwrap_or_else(|_| Err(io::Error::other("the canary's thread died")));
+                (after, canary)
+            })
+        };
+        let (after, canary) = (
+            canary.0.map_err(|e| environment(e.to_string()))?,
+            canary.1.map_err(|e| environment(e.to_string()))?,
+        );
+        let dirty = self.dirty_paths(applied)?;
+        Ok((after, canary, verified, dirty))
+    }
+
+    /// What the checks changed in the tree: tracked files, and new ones that the baseline does not ignore.
+    fn dirty_paths(&self, applied: &WorkingCopy) -> Result<Vec<String>, StepError> {
+        let prepared = self
+            .parts
+            .prepared
+            .as_ref()
+            .ok_or_else(|| missing("the workspace"))?;
+        let since = applied
+            .changes_since()
+            .map_err(|e| environment(error_chain(&e)))?;
+        let new = since.changes.iter().filter(|c| c.is_new()).map(|c| &c.path);
+        let ignored = ignored(&prepared.git_dir, &prepared.baseline, new)
+            .map_err(|e| environment(error_chain(&e)))?;
+        let changed = since
+            .changes
+            .iter()
+            .filter(|c| !ignored.contains(&c.path))
+            .map(|c| path_text(c.path.as_bytes()));
+        let odd = since
+            .oddities
+            .iter()
+            .filter(|o| o.kind.is_violation())
+            .map(|o| path_text(o.path.as_bytes()));
+        Ok(changed.chain(odd).take(DIRTY_MAX).collect())
+    }
+
+    pub(crate) fn join_baseline_checks(&mut self) -> Result<Vec<Execution>, StepError> {
+        match self.parts.baseline_checks.take() {
+            None => Ok(Vec::new()),
+            Some(thread) => thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the baseline's thread died")))
+                .map_err(|e| environment(format!("the checks on the baseline could not run: {e}"))),
+        }
+    }
+
+    fn write_test_log(
+        &mut self,
+        before: &[Execution],
+        after: &[Execution],
+        canary: Option<&Execution>,
+        not_run: Option<&str>,
+    ) -> Result<(), StepError> {
+        let failed = |source| StepError::Artifact {
+            path: TEST_LOG.to_owned(),
+            source,
+        };
+        let writer =
+            PackWriter::open(&self.pack).map_err(|e| failed(io::Error::other(error_chain(&e))))?;
+        let file = writer
+            .create_new(TEST_LOG)
+            .map_err(|e| failed(io::Error::other(error_chain(&e))))?;
+        let mut log = io::BufWriter::new(file);
+        let written: io::Result<()> = (|| {
+            for execution in before {
+                section(&mut log, "before the change", execution)?;
+            }
+            for execution in after {
+                section(&mut log, "after the change", execution)?;
+            }
+            if let Some(execution) = canary {
+                section(
+                    &mut log,
+                    "after the change, with a planted test that must fail",
+                    execution,
+                )?;
+            }
+            if let Some(why) = not_run {
+                writeln!(log, "=== after the change: nothing ran\n{why}")?;
+            }
+            log.flush()
+        })();
+        written.map_err(failed)?;
+        self.book.note(TEST_LOG, FreshnessSource::Written);
+        Ok(())
+    }
+}
+
+fn section(log: &mut impl io::Write, when: &str, execution: &Execution) -> io::Result<()> {
+    let r = &execution.result;
+    writeln!(log, "=== {when}: $ {}", execution.line)?;
+    let length = copy_file(log, &execution.output)?;
+    if length > 0 {
+        writeln!(log)?;
+    }
+    let end = match (r.exit_code, r.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "did not run".to_owned(),
+    };
+    writeln!(
+        log,
+        "--- {end}, {:.3} s{}{}\n",
+        r.seconds,
+        if r.timed_out {
+            ", over its wall clock"
+        } else {
+            ""
+        },
+        if r.output_capped {
+            ", output capped"
+        } else {
+            ""
+        }
+    )
+}
+
+fn copy_file(out: &mut impl io::Write, path: &Path) -> io::Result<u64> {
+    io::copy(&mut File::open(path)?, out)
+}

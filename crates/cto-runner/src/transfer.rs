@@ -1,0 +1,536 @@
+//! Packs on their way out and in: a deterministic archive, and an import that trusts nothing it unpacks.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use cto_contract::artifact::PATCH;
+use cto_contract::ids::{Digest, RunId};
+use cto_contract::text::{path_text, shorten};
+use cto_contract::verify::{Integrity, VerifyReport};
+use cto_contract::words::RunStatus;
+use cto_evidence::pack::{ENTRIES_MAX, PackDir};
+use cto_evidence::verify::{VerifyOptions, verify};
+use cto_evidence::writer::{PackWriter, WriteError};
+use cto_store::StoreError;
+use flate2::GzBuilder;
+use flate2::read::GzDecoder;
+
+use crate::harness::Harness;
+use crate::live::sync_dir;
+
+/// Most bytes that an import unpacks, all files together.
+const IMPORT_BYTES_MAX: u64 = 16 << 30;
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// "Unknown" in a gzip header: the same bytes wherever the archive is made.
+const GZIP_SYSTEM_UNKNOWN: u8 = 255;
+
+/// Why a pack could not be handed over or taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    #[error("the pack `{path}` does not verify ({code}: {message})")]
+    Broken {
+        path: PathBuf,
+        code: String,
+        message: String,
+    },
+    #[error("run {run_id} is `{status}`; only the patch of a pass is handed over")]
+    NotAPass { run_id: RunId, status: RunStatus },
+    #[error("could not read `{path}`")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("could not write `{path}`")]
+    Write { path: PathBuf, source: io::Error },
+    #[error("`{path}` is neither a pack nor an archive of one")]
+    NotAnArchive { path: PathBuf },
+    #[error("the archive can't be read")]
+    Malformed(#[source] io::Error),
+    #[error("the archive holds `{name}`, {why}")]
+    Refused { name: String, why: &'static str },
+    #[error("the archive has more than {ENTRIES_MAX} entries")]
+    TooMany,
+    #[error("the archive unpacks to more than {IMPORT_BYTES_MAX} bytes")]
+    TooLarge,
+    #[error("the directory is called `{name}` but the pack in it is of run {run_id}")]
+    Misnamed { name: String, run_id: RunId },
+    #[error("run {run_id} is here already, with another content")]
+    Exists { run_id: RunId },
+    #[error("a file of the pack could not be written")]
+    Unpack(#[from] WriteError),
+    #[error("the pack could not be indexed")]
+    Store(#[from] StoreError),
+    #[error("the pack could not be indexed: {0}")]
+    Row(String),
+}
+
+impl TransferError {
+    /// Machine-readable code of the error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Broken { .. } => "pack_broken",
+            Self::NotAPass { .. } => "run_not_passed",
+            Self::Read { .. } => "transfer_unreadable",
+            Self::Write { .. } => "transfer_not_written",
+            Self::NotAnArchive { .. } => "archive_unknown",
+            Self::Malformed(_) => "archive_malformed",
+            Self::Refused { .. } => "archive_entry_refused",
+            Self::TooMany => "archive_too_many_entries",
+            Self::TooLarge => "archive_too_large",
+            Self::Misnamed { .. } => "archive_misnamed",
+            Self::Exists { .. } => "run_exists",
+            Self::Unpack(_) => "archive_not_unpacked",
+            Self::Store(e) => e.code(),
+            Self::Row(_) => "pack_not_indexed",
+        }
+    }
+
+    /// True when what was given does not verify.
+    pub const fn is_about_evidence(&self) -> bool {
+        matches!(self, Self::Broken { .. } | Self::Misnamed { .. })
+    }
+
+    /// True when what was given can't be meant.
+    pub const fn is_about_input(&self) -> bool {
+        matches!(
+            self,
+            Self::NotAnArchive { .. }
+                | Self::Malformed(_)
+                | Self::Refused { .. }
+                | Self::TooMany
+                | Self::TooLarge
+                | Self::Exists { .. }
+                | Self::Read { .. }
+        )
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    pub run_id: RunId,
+    pub pack_digest: Digest,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+/// What was taken in.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    pub run_id: RunId,
+    pub pack: PathBuf,
+    pub verified: VerifyReport,
+    /// The very same pack was here before; nothing changed.
+    pub already_here: bool,
+}
+
+/// Verifies a pack, whoever sealed it.
+fn check(
+    pack: &Path,
+    expect: Option<&RunId>,
+) -> Result<(VerifyReport, RunId, Digest), TransferError> {
+    let options = VerifyOptions {
+        expect_run: expect.cloned(),
+        integrity_only: true,
+        ..VerifyOptions::default()
+    };
+    let verified = verify(pack, &options);
+    let known = verified.run_id.clone().zip(verified.pack_digest.clone());
+    match known {
+        Some((run_id, digest)) if verified.integrity == Integrity::Ok && verified.ok => {
+            Ok((verified, run_id, digest))
+        }
+        _ => {
+            let first = verified.errors.first();
+            Err(TransferError::Broken {
+                path: pack.to_owned(),
+                code: first.map_or_else(|| "not_a_pack".to_owned(), |e| e.code.to_string()),
+                message: first.map_or_else(String::new, |e| e.message.clone()),
+            })
+        }
+    }
+}
+
+/// Writes the archive of a pack that verifies: gzip when the name ends in `gz`. Same pack, same bytes.
+pub fn export_tar(
+    pack: &Path,
+    expect: Option<&RunId>,
+    file: &Path,
+) -> Result<Exported, TransferError> {
+    let (_, run_id, pack_digest) = check(pack, expect)?;
+    let zipped = file
+        .extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("gz") || e.eq_ignore_ascii_case("tgz"));
+    let bytes = write_whole(file, |out| {
+        let out = BufWriter::with_capacity(1 << 20, out);
+        if zipped {
+            let gzip = GzBuilder::new()
+                .mtime(0)
+                .operating_system(GZIP_SYSTEM_UNKNOWN)
+                .write(out, flate2::Compression::default());
+            archive(pack, &run_id, gzip)?
+                .finish()?
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)
+        } else {
+            archive(pack, &run_id, out)?
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)
+        }
+    })?;
+    Ok(Exported {
+        run_id,
+        pack_digest,
+        bytes,
+    })
+}
+
+fn archive<W: Write>(pack: &Path, run_id: &RunId, out: W) -> io::Result<W> {
+    let dir = PackDir::open(pack)?;
+    let mut builder = tar::Builder::new(out);
+    builder.mode(tar::HeaderMode::Deterministic);
+    for listed in dir.walk().files {
+        let file = dir
+            .open_listed(&listed)
+            .map_err(|e| io::Error::other(e.message))?;
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Regular);
+        header.set_size(listed.size);
+        header.set_mode(0o644);
+        header.set_mtime(0);
+        header.set_uid(0);
+        header.set_gid(0);
+        builder.append_data(
+            &mut header,
+            Path::new(run_id.as_str()).join(&listed.path),
+            file.take(listed.size),
+        )?;
+    }
+    builder.into_inner()
+}
+
+/// Reads the patch of a pack that verifies and passed.
+pub fn export_patch(
+    pack: &Path,
+    expect: Option<&RunId>,
+) -> Result<(Exported, Vec<u8>), TransferError> {
+    let (verified, run_id, pack_digest) = check(pack, expect)?;
+    match verified.status {
+        Some(RunStatus::Pass) => {}
+        Some(status @ (RunStatus::Fail | RunStatus::Blocked)) => {
+            return Err(TransferError::NotAPass { run_id, status });
+        }
+        None => {
+            return Err(TransferError::NotAPass {
+                run_id,
+                status: RunStatus::Blocked,
+            });
+        }
+    }
+    let path = pack.join(PATCH);
+    let failed = |source| TransferError::Read {
+        path: path.clone(),
+        source,
+    };
+    let mut bytes = Vec::new();
+    PackDir::open(pack)
+        .and_then(|dir| dir.open_path(PATCH))
+        .map_err(failed)?
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    Ok((
+        Exported {
+            run_id,
+            pack_digest,
+            bytes: bytes.len() as u64,
+        },
+        bytes,
+    ))
+}
+
+/// Writes bytes to a file that appears whole or not at all.
+pub fn write_file(file: &Path, bytes: &[u8]) -> Result<(), TransferError> {
+    write_whole(file, |mut out| {
+        out.write_all(bytes)?;
+        Ok(out)
+    })
+    .map(drop)
+}
+
+fn write_whole(
+    file: &Path,
+    fill: impl FnOnce(File) -> io::Result<File>,
+) -> Result<u64, TransferError> {
+    let failed = |source| TransferError::Write {
+        path: file.to_owned(),
+        source,
+    };
+    let name = file
+        .file_name()
+        .ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".part-{}", std::process::id()));
+    let part = file.with_file_name(hidden);
+    let written = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o644)
+        .open(&part)
+        .and_then(fill)
+        .and_then(|mut out| {
+            out.sync_all()?;
+            let bytes = out.stream_position()?;
+            fs::rename(&part, file)?;
+            Ok(bytes)
+        });
+    written.map_err(|source| {
+        // The part is ours alone; the file that was asked for is as it was.
+        fs::remove_file(&part).ok();
+        failed(source)
+    })
+}
+
+/// Takes in an archive or a pack directory of elsewhere.
+pub fn import_pack(harness: &Harness, source: &Path) -> Result<Imported, TransferError> {
+    let incoming = harness.home.root().join("incoming");
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| TransferError::Write { path, source }
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&incoming)
+        .map_err(failed(&incoming))?;
+    sweep(&incoming);
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let stage = incoming.join(format!(
+        "{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    ));
+    let result = take_in(harness, source, &stage);
+    // What can't be removed now is swept by the next import.
+    cto_checkout::remove_tree(&stage).ok();
+    result
+}
+
+/// Removes what imports left that did not end.
+fn sweep(incoming: &Path) {
+    for entry in fs::read_dir(incoming).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|n| n.split('-').next())
+            .filter(|p| p.bytes().all(|b| b.is_ascii_digit()));
+        if pid.is_none_or(|pid| !Path::new("/proc").join(pid).exists()) {
+            cto_checkout::remove_tree(&entry.path()).ok();
+        }
+    }
+}
+
+fn take_in(harness: &Harness, source: &Path, stage: &Path) -> Result<Imported, TransferError> {
+    let read = |e| TransferError::Read {
+        path: source.to_owned(),
+        source: e,
+    };
+    let name = if fs::metadata(source).map_err(read)?.is_dir() {
+        copy_directory(source, stage)?;
+        fs::canonicalize(source)
+            .map_err(read)?
+            .file_name()
+            .and_then(|n| n.to_str())
+            .map(str::to_owned)
+    } else {
+        Some(unpack(source, stage)?)
+    };
+    let (_, run_id, digest) = check(stage, None)?;
+    if let Some(name) = name
+        && name.parse::<RunId>().is_ok_and(|named| named != run_id)
+    {
+        return Err(TransferError::Misnamed { name, run_id });
+    }
+    let pack = harness.home.pack(&run_id);
+    let row = crate::harness::index_row(harness, stage).map_err(TransferError::Row)?;
+    let trusted = VerifyOptions {
+        trusted: harness.config.trusted.clone(),
+        expect_run: Some(run_id.clone()),
+        ..VerifyOptions::default()
+    };
+    let verified = verify(stage, &trusted);
+    if pack.symlink_metadata().is_ok() {
+        let same = check(&pack, Some(&run_id)).is_ok_and(|(_, _, here)| here == digest);
+        return if same {
+            Ok(Imported {
+                run_id,
+                pack,
+                verified,
+                already_here: true,
+            })
+        } else {
+            Err(TransferError::Exists { run_id })
+        };
+    }
+    let failed = |source| TransferError::Write {
+        path: pack.clone(),
+        source,
+    };
+    sync_tree(stage).map_err(failed)?;
+    // The name is free or an empty directory is in the way; a rename never replaces a pack.
+    fs::rename(stage, &pack).map_err(failed)?;
+    sync_dir(&harness.home.runs()).map_err(failed)?;
+    harness.store().index_pack(&row)?;
+    Ok(Imported {
+        run_id,
+        pack,
+        verified,
+        already_here: false,
+    })
+}
+
+fn sync_tree(dir: &Path) -> io::Result<()> {
+    let pack = PackDir::open(dir)?;
+    let listing = pack.walk();
+    for file in &listing.files {
+        pack.open_path(&file.path)?.sync_data()?;
+    }
+    for sub in &listing.directories {
+        sync_dir(&dir.join(sub))?;
+    }
+    sync_dir(dir)
+}
+
+fn copy_directory(source: &Path, stage: &Path) -> Result<(), TransferError> {
+    let dir = PackDir::open(source).map_err(|_| TransferError::NotAnArchive {
+        path: source.to_owned(),
+    })?;
+    let listing = dir.walk();
+    if let Some(problem) = listing.problems.first() {
+        return Err(TransferError::Broken {
+            path: source.to_owned(),
+            code: problem.code.to_string(),
+            message: problem.message.clone(),
+        });
+    }
+    if listing.files.is_empty() {
+        return Err(TransferError::NotAnArchive {
+            path: source.to_owned(),
+        });
+    }
+    if listing.bytes > IMPORT_BYTES_MAX {
+        return Err(TransferError::TooLarge);
+    }
+    let writer = PackWriter::create(stage)?;
+    for listed in &listing.files {
+        let read = |e: io::Error| TransferError::Read {
+            path: source.join(&listed.path),
+            source: e,
+        };
+        let file = dir
+            .open_listed(listed)
+            .map_err(|e| read(io::Error::other(e.message)))?;
+        let mut out = writer.create_new(&listed.path)?;
+        io::copy(&mut file.take(listed.size), &mut out).map_err(read)?;
+    }
+    Ok(())
+}
+
+/// Unpacks an archive with one top directory, and gives its name.
+fn unpack(source: &Path, stage: &Path) -> Result<String, TransferError> {
+    let read = |e| TransferError::Read {
+        path: source.to_owned(),
+        source: e,
+    };
+    let mut file = File::open(source).map_err(read)?;
+    if !file.metadata().map_err(read)?.is_file() {
+        return Err(TransferError::NotAnArchive {
+            path: source.to_owned(),
+        });
+    }
+    let mut magic = [0; 2];
+    let found = file.read(&mut magic).map_err(read)?;
+    file.rewind().map_err(read)?;
+    let file = BufReader::with_capacity(1 << 20, file);
+    // One byte more than allowed is enough to know; headers of the archive count too.
+    let cap = IMPORT_BYTES_MAX + (ENTRIES_MAX as u64) * 4096;
+    let top = if found == 2 && magic == GZIP_MAGIC {
+        unpack_from(GzDecoder::new(file).take(cap), stage)?
+    } else {
+        unpack_from(file.take(cap), stage)?
+    };
+    top.ok_or_else(|| TransferError::NotAnArchive {
+        path: source.to_owned(),
+    })
+}
+
+fn unpack_from(bytes: impl Read, stage: &Path) -> Result<Option<String>, TransferError> {
+    let mut archive = tar::Archive::new(bytes);
+    let mut top: Option<String> = None;
+    let mut total = 0_u64;
+    let mut writer = None;
+    for (count, entry) in archive
+        .entries()
+        .map_err(TransferError::Malformed)?
+        .enumerate()
+    {
+        let entry = entry.map_err(TransferError::Malformed)?;
+        let shown = shorten(&path_text(&entry.path_bytes()), 200);
+        let refuse = |why| TransferError::Refused {
+            name: shown.clone(),
+            why,
+        };
+        if count >= ENTRIES_MAX {
+            return Err(TransferError::TooMany);
+        }
+        let kind = entry.header().entry_type();
+        let path = entry
+            .path()
+            .map_err(|_| refuse("a name that is not UTF-8"))?
+            .into_owned();
+        if path
+            .components()
+            .any(|c| !matches!(c, Component::Normal(_) | Component::CurDir))
+        {
+            return Err(refuse("a path that leaves the archive"));
+        }
+        let text = path
+            .to_str()
+            .ok_or_else(|| refuse("a name that is not UTF-8"))?
+            .trim_start_matches("./");
+        let (folder, below) = text.split_once('/').unwrap_or((text, ""));
+        if top.as_deref().is_some_and(|t| t != folder) {
+            return Err(refuse("which is outside its one top directory"));
+        }
+        if kind.is_dir() {
+            if !folder.is_empty() && folder != "." {
+                top = Some(folder.to_owned());
+            }
+            continue;
+        }
+        if !matches!(kind, tar::EntryType::Regular) {
+            return Err(refuse("which is no regular file"));
+        }
+        if below.is_empty() {
+            return Err(refuse("which is not in a directory"));
+        }
+        top = Some(folder.to_owned());
+        total = total.saturating_add(entry.size());
+        if total > IMPORT_BYTES_MAX {
+            return Err(TransferError::TooLarge);
+        }
+        let writer: &PackWriter = match &mut writer {
+            Some(writer) => writer,
+            empty => empty.insert(PackWriter::create(stage)?),
+        };
+        let size = entry.size();
+        let mut out = writer.create_new(below)?;
+        let copied = io::copy(&mut entry.take(size), &mut out).map_err(TransferError::Malformed)?;
+        if copied != size {
+            return Err(TransferError::Malformed(
+                io::ErrorKind::UnexpectedEof.into(),
+            ));
+        }
+    }
+    Ok(top.filter(|_| writer.is_some()))
+}

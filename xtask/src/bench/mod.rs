@@ -1,0 +1,15 @@
+//! Benchmarks: every figure is a ratio of two things measured side by side in one run.
+
+mod measure;
+mod run;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
+    match args.first().map(String::as_str) {
+        Some("run") => run::run(&args[1..]),
+        _ => bail!("name a benchmark: run"),
+    }
+}

@@ -1,0 +1,413 @@
+//! `bench run`: a sealed run against the same work bare, sealing, verifying, and the start of the binary.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+use super::measure::{Cost, alternate, mean_cpu, measure, median_wall};
+use crate::process::{cargo, output_of};
+use crate::python;
+use crate::workspace::Workspace;
+
+const FORBIDDEN: &str = "[push, merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation]";
+
+/// The work without a harness: two copies, patch, verify, diff.
+const BARE: &str = r#"set -e
+case="$1"; place="$2"
+cp -r "$case/workspace" "$place/a"
+cp -r "$case/workspace" "$place/b"
+cd "$place/a"
+git apply --whitespace=nowarn "$case/fake.patch"
+python3 -m unittest -q 2> "$place/test.log"
+git diff --no-index --binary "$place/b" "$place/a" > "$place/patch.diff" || true
+test -s "$place/patch.diff"
+"#;
+
+struct Bench {
+    cto: PathBuf,
+    cto_verify: PathBuf,
+    place: tempfile::TempDir,
+    path: String,
+}
+
+pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
+    let rounds: usize = args
+        .first()
+        .map_or(Ok(11), |n| n.parse())
+        .context("the number of rounds is not a number")?;
+    let workspace = Workspace::load()?;
+    let built = cargo()
+        .args([
+            "build",
+            "--release",
+            "--package",
+            "cto-cli",
+            "--package",
+            "cto-evidence",
+        ])
+        .current_dir(&workspace.root)
+        .status()?;
+    if !built.success() {
+        bail!("the release build failed");
+    }
+    let release = workspace.target.join("release");
+    let place = tempfile::Builder::new()
+        .prefix("bench-")
+        .tempdir_in(&workspace.target)?;
+    let bench = Bench {
+        cto: release.join("cto"),
+        cto_verify: release.join("cto-verify"),
+        place,
+        path: interpreter_first()?,
+    };
+    println!("machine: {}", machine());
+    println!("rounds: {rounds}, both sides alternating; wall is the median, CPU the mean\n");
+    bench.start(rounds * 5)?;
+    for (files, rounds) in [(200, rounds), (20_000, rounds.div_ceil(3))] {
+        bench.governed(files, rounds, &workspace)?;
+    }
+    bench.verifying(rounds.div_ceil(3))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Bench {
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", &self.path)
+            .env("HOME", self.place.path())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("CTO_HOME", self.place.path().join("home"))
+            .env("XDG_CONFIG_HOME", self.place.path().join("config"));
+        command
+    }
+
+    fn start(&self, rounds: usize) -> anyhow::Result<()> {
+        let version = |_| measure(self.command(&self.cto).arg("--version"));
+        let help = |_| measure(self.command(&self.cto).args(["run", "--help"]));
+        let git = |_| measure(self.command(Path::new("git")).arg("--version"));
+        let (version, other) = alternate(rounds, version, git)?;
+        let (help, _) = alternate(rounds, help, git)?;
+        println!("start of the binary");
+        println!(
+            "  cto --version {:.1} ms, cto run --help {:.1} ms, git --version {:.1} ms (goal: under 10 ms)",
+            median_wall(&version) * 1e3,
+            median_wall(&help) * 1e3,
+            median_wall(&other) * 1e3
+        );
+        println!(
+            "  cto --version / git --version: {:.2}\n",
+            median_wall(&version) / median_wall(&other)
+        );
+        Ok(())
+    }
+
+    /// A case with so many files, of which one changes.
+    fn case(&self, files: usize) -> anyhow::Result<PathBuf> {
+        let id = format!("bench-{files}");
+        let dir = self.place.path().join("cases").join(&id);
+        let tree = dir.join("workspace");
+        std::fs::create_dir_all(&tree)?;
+        for n in 0..files - 2 {
+            let below = tree.join(format!("data/{:03}", n / 100));
+            if n % 100 == 0 {
+                std::fs::create_dir_all(&below)?;
+            }
+            std::fs::write(
+                below.join(format!("{n:05}.txt")),
+                format!("record {n}\n").repeat(20),
+            )?;
+        }
+        std::fs::write(tree.join("adder.py"), "def add(a, b):\n    return a - b\n")?;
+        std::fs::write(
+            tree.join("test_adder.py"),
+            "import unittest\n\nfrom adder import add\n\n\nclass Adds(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 2), 4)\n",
+        )?;
+        std::fs::write(
+            dir.join("fake.patch"),
+            "diff --git a/adder.py b/adder.py\n--- a/adder.py\n+++ b/adder.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n",
+        )?;
+        std::fs::write(
+            dir.join("case.yaml"),
+            format!(
+                "schema: cto.case/v1\nid: {id}\ntitle: Add\ninstruction: Make add add\nallowed_paths: [adder.py]\nforbidden_actions: {FORBIDDEN}\nverification_commands: [{{run: python3 -m unittest -q, must_fail_before: true}}]\n"
+            ),
+        )?;
+        Ok(dir)
+    }
+
+    fn governed(&self, files: usize, rounds: usize, workspace: &Workspace) -> anyhow::Result<()> {
+        let case = self.case(files)?;
+        let script = self.place.path().join("bare.sh");
+        std::fs::write(&script, BARE)?;
+        let cases = self.place.path().join("cases");
+        let id = format!("bench-{files}");
+        let mut sealing = Vec::new();
+        let ours = |_| {
+            let (cost, seal) = self.governed_once(&id, &cases)?;
+            sealing.push(seal);
+            Ok(cost)
+        };
+        let bare = |round| {
+            let place = self.place.path().join(format!("bare-{files}-{round}"));
+            std::fs::create_dir_all(&place)?;
+            measure(
+                self.command(Path::new("sh"))
+                    .arg(&script)
+                    .arg(&case)
+                    .arg(&place),
+            )
+        };
+        self.governed_once(&id, &cases)?;
+        let (ours, bare) = alternate(rounds, ours, bare)?;
+        let (own_wall, bare_wall) = (median_wall(&ours), median_wall(&bare));
+        let (own_cpu, bare_cpu) = (mean_cpu(&ours), mean_cpu(&bare));
+        println!("one fake run with a sealed pack, {files} files, against the same work bare");
+        println!(
+            "  wall: {:.1} ms against {:.1} ms: {:.2} × bare",
+            own_wall * 1e3,
+            bare_wall * 1e3,
+            own_wall / bare_wall
+        );
+        println!(
+            "  CPU: {:.1} ms against {:.1} ms: {:.2} × bare",
+            own_cpu * 1e3,
+            bare_cpu * 1e3,
+            own_cpu / bare_cpu
+        );
+        sealing.sort();
+        let seal = sealing
+            .get(sealing.len() / 2)
+            .copied()
+            .unwrap_or_default()
+            .as_secs_f64();
+        println!(
+            "  sealing and verifying the pack: {:.1} ms, {:.0} % of the run",
+            seal * 1e3,
+            100.0 * seal / own_wall
+        );
+        self.in_toto(
+            &case,
+            files,
+            rounds.min(3),
+            (own_wall - bare_wall, own_cpu - bare_cpu),
+            workspace,
+        )?;
+        println!();
+        Ok(())
+    }
+
+    /// One run, and how long it took from the verdict to the end of the process.
+    fn governed_once(&self, id: &str, cases: &Path) -> anyhow::Result<(Cost, Duration)> {
+        let before = super::measure::children_cpu()?;
+        let start = Instant::now();
+        let mut child = self
+            .command(&self.cto)
+            .args(["run", id, "--events", "--cases"])
+            .arg(cases)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut verdict = None;
+        for line in BufReader::new(child.stdout.take().context("no output")?).lines() {
+            if line?.contains("\"type\":\"run.completed\"") {
+                verdict = Some(Instant::now());
+            }
+        }
+        let status = child.wait()?;
+        if !status.success() {
+            bail!("cto run {id} ended with {status}");
+        }
+        let cost = Cost {
+            wall: start.elapsed(),
+            cpu: super::measure::children_cpu()?.saturating_sub(before),
+        };
+        Ok((cost, verdict.map(|v| v.elapsed()).unwrap_or_default()))
+    }
+
+    /// The peer: in-toto-run around the same check, its overhead against running the check alone.
+    fn in_toto(
+        &self,
+        case: &Path,
+        files: usize,
+        rounds: usize,
+        (wall, cpu): (f64, f64),
+        workspace: &Workspace,
+    ) -> anyhow::Result<()> {
+        let tool = match python::tool(workspace, "in-toto", "in-toto-run") {
+            Ok(tool) => tool,
+            Err(reason) => {
+                println!("  in-toto-run: not measured ({reason})");
+                return Ok(());
+            }
+        };
+        let tree = self.place.path().join(format!("in-toto-{files}"));
+        output_of(
+            Command::new("cp")
+                .arg("-r")
+                .arg(case.join("workspace"))
+                .arg(&tree),
+        )?;
+        output_of(
+            Command::new("git")
+                .args(["apply", "--whitespace=nowarn"])
+                .arg(case.join("fake.patch"))
+                .current_dir(&tree),
+        )?;
+        let key = self.place.path().join("in-toto-key.pem");
+        if !key.exists() {
+            output_of(
+                Command::new("openssl")
+                    .args(["genpkey", "-algorithm", "ed25519", "-out"])
+                    .arg(&key),
+            )?;
+        }
+        let meta = self.place.path().join(format!("in-toto-meta-{files}"));
+        std::fs::create_dir_all(&meta)?;
+        let check = ["python3", "-m", "unittest", "-q"];
+        let theirs = |_| {
+            measure(
+                self.command(&tool)
+                    .args(["-n", "check", "--signing-key"])
+                    .arg(&key)
+                    .arg("--metadata-directory")
+                    .arg(&meta)
+                    .args(["-m", ".", "-p", ".", "--"])
+                    .args(check)
+                    .current_dir(&tree),
+            )
+        };
+        let alone = |_| {
+            measure(
+                self.command(Path::new("python3"))
+                    .args(&check[1..])
+                    .current_dir(&tree),
+            )
+        };
+        let (theirs, alone) = alternate(rounds, theirs, alone)?;
+        let their_wall = median_wall(&theirs) - median_wall(&alone);
+        let their_cpu = mean_cpu(&theirs) - mean_cpu(&alone);
+        let mut line = String::new();
+        write!(
+            line,
+            "  overhead: {:.0} ms wall, {:.0} ms CPU; in-toto-run's: {:.0} ms wall, {:.0} ms CPU",
+            wall * 1e3,
+            cpu * 1e3,
+            their_wall * 1e3,
+            their_cpu * 1e3
+        )?;
+        write!(
+            line,
+            ": {:.1} × less wall, {:.1} × less CPU",
+            their_wall / wall.max(1e-3),
+            their_cpu / cpu.max(1e-3)
+        )?;
+        println!("{line}");
+        Ok(())
+    }
+
+    /// A pack of about 1 GiB, against openssl on the same files with two processes at once.
+    fn verifying(&self, rounds: usize) -> anyhow::Result<()> {
+        let dir = self.place.path().join("cases/bench-large");
+        std::fs::create_dir_all(dir.join("workspace"))?;
+        std::fs::write(dir.join("workspace/a.txt"), "old\n")?;
+        std::fs::write(
+            dir.join("fake.patch"),
+            "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n",
+        )?;
+        let print = "{run: head -c 256M /dev/zero}";
+        std::fs::write(
+            dir.join("case.yaml"),
+            format!(
+                "schema: cto.case/v1\nid: bench-large\ntitle: Print\ninstruction: Print\nallowed_paths: [a.txt]\nforbidden_actions: {FORBIDDEN}\nlimits: {{output_mb: 300}}\nverification_commands: [{print}, {print}]\n"
+            ),
+        )?;
+        let report = output_of(
+            self.command(&self.cto)
+                .args(["run", "bench-large", "--json", "--cases"])
+                .arg(self.place.path().join("cases")),
+        )?;
+        let run_id = report
+            .split("\"run_id\": \"")
+            .nth(1)
+            .and_then(|r| r.split('"').next())
+            .context("no run id in the report")?
+            .to_owned();
+        let pack = self.place.path().join("home/harness-runs").join(&run_id);
+        let size: u64 = std::fs::metadata(pack.join("test.log"))?.len();
+        let ours = |_| {
+            measure(
+                self.command(&self.cto_verify)
+                    .arg(&pack)
+                    .arg("--integrity-only"),
+            )
+        };
+        let openssl = |_| {
+            measure(
+                self.command(Path::new("sh"))
+                    .args([
+                        "-c",
+                        "find . -type f -print0 | xargs -0 -P 2 -n 1 openssl dgst -sha256",
+                    ])
+                    .current_dir(&pack),
+            )
+        };
+        let (ours, openssl) = alternate(rounds, ours, openssl)?;
+        let (own, other) = (median_wall(&ours), median_wall(&openssl));
+        println!(
+            "verifying a pack of {:.2} GiB, warm, against openssl's SHA-256 of the same files",
+            size as f64 / (1u64 << 30) as f64
+        );
+        println!(
+            "  {:.0} ms against {:.0} ms: {:.2} × its throughput (goal: at least 0.9)",
+            own * 1e3,
+            other * 1e3,
+            other / own
+        );
+        Ok(())
+    }
+}
+
+/// `PATH` with the interpreter itself first: a version manager's shim would drown what is measured.
+fn interpreter_first() -> anyhow::Result<String> {
+    let own = std::env::var("PATH").context("PATH is not set")?;
+    let python =
+        output_of(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?;
+    let dir = Path::new(python.trim())
+        .parent()
+        .context("python3 has no directory")?
+        .display()
+        .to_string();
+    Ok(format!("{dir}:{own}"))
+}
+
+fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpu = read("/proc/cpuinfo")
+        .lines()
+        .find_map(|l| {
+            l.strip_prefix("model name")
+                .map(|r| r.trim_start_matches([' ', '\t', ':']).to_owned())
+        })
+        .unwrap_or_else(|| "unknown CPU".to_owned());
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let version = |program: &str, arg: &str| {
+        output_of(Command::new(program).arg(arg)).map_or_else(
+            |_| "absent".to_owned(),
+            |v| v.lines().next().unwrap_or_default().to_owned(),
+        )
+    };
+    format!(
+        "{cpu}, {cores} cores, Linux {}, {}, {}, {}",
+        read("/proc/sys/kernel/osrelease").trim(),
+        version("git", "--version"),
+        version("python3", "--version"),
+        version("openssl", "version")
+    )
+}
