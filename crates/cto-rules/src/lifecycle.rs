@@ -220,11 +220,7 @@ pub fn next_step(state: &RunState) -> Next {
         return Next::Perform(Step::Complete);
     }
     // A block before the backend starts leaves nothing to judge.
-    let interrupted = state
-        .step_blockers
-        .iter()
-        .any(|b| b.code == BlockerCode::Interrupted);
-    let stopped = interrupted
+    let stopped = is_interrupted(state)
         || (state.eligibility.is_some() && !state.is_eligible())
         || (!state.backend_started
             && (!state.step_blockers.is_empty() || !state.limit_blockers.is_empty()));
@@ -236,6 +232,13 @@ pub fn next_step(state: &RunState) -> Next {
         .copied()
         .find(|s| !state.finished_steps.contains(s));
     Next::Perform(next.unwrap_or(Step::Complete))
+}
+
+fn is_interrupted(state: &RunState) -> bool {
+    state
+        .step_blockers
+        .iter()
+        .any(|b| b.code == BlockerCode::Interrupted)
 }
 
 /// Closes a run: gathers every blocker of the log and gives the verdict.
@@ -258,7 +261,10 @@ pub fn conclude(state: &RunState) -> RunCompleted {
         add(&gate.blockers);
     }
     add(&state.step_blockers);
-    add(&backend_blockers(state));
+    // How a backend ended that was told to stop says nothing about it.
+    if !is_interrupted(state) {
+        add(&backend_blockers(state));
+    }
     if let Some(patch) = &state.patch {
         add(&patch.blockers);
     }

@@ -180,8 +180,7 @@ impl<'h> Live<'h> {
         let nonce = Nonce::from_bytes(&clock::random()?);
         let started_boot_ns = clock::boot_ns();
         let holder = Holder::current(started_boot_ns);
-        let (run_id, work) = reserve(harness, request)?;
-        let lock = Lock::take(&work.join("lock"), &holder)?;
+        let (run_id, work, lock) = reserve(harness, request, &holder)?;
         let pack = harness.home.pack(&run_id);
         let fresh = harness.home.runs().join(format!(".new-{run_id}"));
         // The contract is in the pack before the run id is given out, so that every recovery finds it.
@@ -352,8 +351,12 @@ impl<'h> Live<'h> {
     }
 }
 
-/// Makes the work directory under an id that nobody has.
-fn reserve(harness: &Harness, request: &RunRequest) -> Result<(RunId, PathBuf), RunError> {
+/// Makes the work directory under an id that nobody has, and holds its lock before anybody can see it there.
+fn reserve(
+    harness: &Harness,
+    request: &RunRequest,
+    holder: &Holder,
+) -> Result<(RunId, PathBuf, Lock), RunError> {
     let mut last = None;
     for _ in 0..ID_TRIES {
         let run_id = RunId::compose(clock::now(), &request.case.file.id, clock::random()?);
@@ -361,15 +364,24 @@ fn reserve(harness: &Harness, request: &RunRequest) -> Result<(RunId, PathBuf), 
         if harness.home.pack(&run_id).exists() {
             continue;
         }
-        match fs::create_dir(&work) {
-            Ok(()) => return Ok((run_id, work)),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => last = Some(e),
-            Err(e) => return Err(RunError::Create(e)),
+        let hidden = harness.home.work().join(format!(".new-{}-{run_id}", holder.pid));
+        fs::create_dir(&hidden).map_err(RunError::Create)?;
+        let lock = Lock::take(&hidden.join("lock"), holder)?;
+        match rustix::fs::renameat_with(
+            rustix::fs::CWD,
+            &hidden,
+            rustix::fs::CWD,
+            &work,
+            rustix::fs::RenameFlags::NOREPLACE,
+        ) {
+            Ok(()) => return Ok((run_id, work, lock)),
+            Err(errno) => {
+                fs::remove_dir_all(&hidden).map_err(RunError::Create)?;
+                last = Some(io::Error::from(errno));
+            }
         }
     }
-    Err(RunError::Create(
-        last.unwrap_or_else(|| io::Error::other("no free run id")),
-    ))
+    Err(RunError::Create(last.unwrap_or_else(|| io::Error::other("no free run id"))))
 }
 
 pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {

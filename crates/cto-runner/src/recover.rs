@@ -86,6 +86,9 @@ pub fn recover_all(harness: &Harness) -> Result<Vec<Recovered>, RecoverError> {
 
 fn recover_one(harness: &Harness, name: &str) -> Recovered {
     let work = harness.home.work().join(name);
+    if let Some(rest) = name.strip_prefix(".new-") {
+        return clear_unborn(&work, name, rest);
+    }
     let Ok(run_id) = name.parse::<RunId>() else {
         return Recovered::Failed {
             name: name.to_owned(),
@@ -147,6 +150,17 @@ fn recover_one(harness: &Harness, name: &str) -> Recovered {
             name: name.to_owned(),
             reason,
         },
+    }
+}
+
+/// A work directory that never got its name: its maker's number is in the name that it has.
+fn clear_unborn(work: &Path, name: &str, rest: &str) -> Recovered {
+    let maker = rest.split('-').next().unwrap_or_default();
+    if maker.parse::<u32>().is_ok() && !Path::new("/proc").join(maker).exists() {
+        clear(work);
+    }
+    Recovered::Discarded {
+        name: name.to_owned(),
     }
 }
 

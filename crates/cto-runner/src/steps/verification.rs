@@ -33,14 +33,20 @@ fn environment(what: String) -> StepError {
 
 impl Live<'_> {
     pub(crate) fn step_verification(&mut self) -> StepResult {
-        if let Some((why, passed, blockers)) = self.reason_not_to_check() {
+        if let Some((why, acceptable, blockers)) = self.reason_not_to_check() {
             // What the baseline showed still belongs into the log.
             let before = self.join_baseline_checks()?;
             self.write_test_log(&before, &[], None, Some(&why))?;
-            return self.record_unchecked(&why, passed, blockers, before);
+            return self.record_unchecked(&why, acceptable, blockers, before);
         }
         let (after, canary, verified_tree_id, dirty_paths) = self.check()?;
         let before = self.join_baseline_checks()?;
+        if self.stop.is_asked() {
+            // Checks that were told to stop failed for that reason alone.
+            let why = "a stop was asked for while the checks ran";
+            self.write_test_log(&before, &after, canary.execution.as_ref(), Some(why))?;
+            return self.record_unchecked(why, false, Vec::new(), before);
+        }
         self.write_test_log(&before, &after, canary.execution.as_ref(), None)?;
         let results = |executions: &[Execution]| {
             executions
@@ -125,7 +131,7 @@ impl Live<'_> {
     fn record_unchecked(
         &mut self,
         why: &str,
-        passed: bool,
+        acceptable: bool,
         blockers: Vec<Blocker>,
         before: Vec<Execution>,
     ) -> StepResult {
@@ -135,9 +141,10 @@ impl Live<'_> {
             .patch
             .as_ref()
             .and_then(|p| p.applied_tree_id.clone())
-            .filter(|_| passed);
+            .filter(|_| acceptable);
         let verification = Verification {
-            passed,
+            // Nothing that did not run has passed; with a rationale that is shown, not held against the change.
+            passed: false,
             commands: Vec::new(),
             baseline_failed: (!baseline.is_empty()).then(|| baseline.iter().any(|r| !r.passed)),
             baseline,

@@ -1,0 +1,88 @@
+//! `cto export`: hand a pack or its patch to someone.
+
+use std::path::{Path, PathBuf};
+
+use super::Outcome;
+use crate::failure::Exit;
+use crate::outputs::{ExportKind, ExportOutput, ExportTag};
+use crate::session::Session;
+
+/// Write a pack as an archive, or its patch
+///
+/// Both are written only if the pack verifies, and the patch only of a pass. The archive is the same bytes
+/// whenever and wherever it is made; with a name that ends in `gz` it is compressed.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["tar", "patch"]), after_long_help = "\
+Examples:
+  cto export latest --tar run.tar.gz
+  cto export latest --patch | git apply
+  cto export latest --patch change.patch")]
+pub(crate) struct Args {
+    /// A run id, a unique prefix, `latest`, or a path to a pack
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Write the whole pack as a tar archive
+    #[arg(long, value_name = "FILE")]
+    tar: Option<PathBuf>,
+    /// Write the patch of a pass, to stdout without a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    patch: Option<Option<PathBuf>>,
+}
+
+pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
+    let found = session.find(&args.run)?;
+    let expect = found.run_id.as_ref();
+    let printer = &session.printer;
+    let output = if let Some(file) = &args.tar {
+        let done = cto_runner::export_tar(&found.pack, expect, file)?;
+        printer.talk(&format!(
+            "wrote {} ({} bytes) of run {}",
+            file.display(),
+            done.bytes,
+            done.run_id
+        ));
+        written(ExportKind::Tar, done, Some(file), None)
+    } else {
+        let (done, bytes) = cto_runner::export_patch(&found.pack, expect)?;
+        match args.patch.as_ref().and_then(Option::as_ref) {
+            Some(file) => {
+                cto_runner::write_file(file, &bytes)?;
+                printer.talk(&format!(
+                    "wrote {} ({} bytes) of run {}",
+                    file.display(),
+                    done.bytes,
+                    done.run_id
+                ));
+                written(ExportKind::Patch, done, Some(file), None)
+            }
+            None if printer.json => {
+                written(ExportKind::Patch, done, None, String::from_utf8(bytes).ok())
+            }
+            None => {
+                printer.foreign(&bytes)?;
+                return Ok(Exit::DONE);
+            }
+        }
+    };
+    if printer.json {
+        printer.document(&output)?;
+    }
+    Ok(Exit::DONE)
+}
+
+fn written(
+    kind: ExportKind,
+    done: cto_runner::Exported,
+    file: Option<&Path>,
+    patch: Option<String>,
+) -> ExportOutput {
+    ExportOutput {
+        schema_version: ExportTag,
+        run_id: done.run_id,
+        kind,
+        path: file.map(|f| f.display().to_string()),
+        bytes: done.bytes,
+        pack_digest: done.pack_digest,
+        patch,
+    }
+}

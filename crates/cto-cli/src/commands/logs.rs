@@ -1,0 +1,105 @@
+//! `cto logs`: what backend, checks and harness left behind.
+
+use cto_contract::artifact::{BACKEND_DIR, TEST_LOG};
+use cto_evidence::pack::PackDir;
+
+use super::Outcome;
+use crate::failure::{Exit, Failure};
+use crate::outputs::{LogFile, LogsOutput, LogsTag};
+use crate::pack_file;
+use crate::session::Session;
+
+/// Print the logs of a run
+///
+/// Raw output of the backend and of the checks. It is what they said, never evidence. Without a choice: backend
+/// and checks.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  cto logs latest --tests
+  cto logs latest --events | jq -r .type")]
+pub(crate) struct Args {
+    /// A run id, a unique prefix, `latest`, or a path to a pack
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Print what the backend wrote
+    #[arg(long)]
+    backend: bool,
+    /// Print what the checks wrote
+    #[arg(long)]
+    tests: bool,
+    /// Print the event log, one JSON a line
+    #[arg(long, conflicts_with_all = ["backend", "tests"])]
+    events: bool,
+}
+
+pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
+    let found = session.find(&args.run)?;
+    if args.events && !session.printer.json {
+        session.printer.foreign(&pack_file::require(
+            &found.pack,
+            cto_contract::artifact::EVENTS,
+        )?)?;
+        return Ok(Exit::DONE);
+    }
+    let everything = !args.backend && !args.tests && !args.events;
+    let mut names = Vec::new();
+    if args.backend || everything {
+        let dir = PackDir::open(&found.pack).map_err(|e| {
+            Failure::io(
+                "file_unreadable",
+                format!("could not open `{}`", found.pack.display()),
+                &e,
+            )
+        })?;
+        names.extend(
+            dir.walk()
+                .files
+                .into_iter()
+                .map(|f| f.path)
+                .filter(|p| p.split('/').next() == Some(BACKEND_DIR)),
+        );
+    }
+    if args.tests || everything {
+        names.push(TEST_LOG.to_owned());
+    }
+    let mut files = Vec::new();
+    for name in names {
+        if let Some(bytes) = pack_file::read(&found.pack, &name)? {
+            files.push((name, bytes));
+        }
+    }
+    if session.printer.json {
+        let events = if args.events {
+            pack_file::events(&found.pack)?
+        } else {
+            Vec::new()
+        };
+        let shown = |(path, bytes): (String, Vec<u8>)| LogFile {
+            path,
+            bytes: bytes.len() as u64,
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        };
+        session.printer.document(&LogsOutput {
+            schema_version: LogsTag,
+            run_id: found.run_id,
+            files: files.into_iter().map(shown).collect(),
+            events,
+        })?;
+        return Ok(Exit::DONE);
+    }
+    let several = files.len() > 1;
+    for (name, bytes) in files {
+        if several {
+            let mut page = session.printer.page();
+            page.styled(crate::printer::STRONG, &format!("==> {name} <=="))
+                .end();
+            session.printer.show(&page)?;
+        }
+        session.printer.foreign(&bytes)?;
+        if several && !bytes.ends_with(b"\n") {
+            session.printer.data(b"\n")?;
+        }
+    }
+    Ok(Exit::DONE)
+}

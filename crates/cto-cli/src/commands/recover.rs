@@ -1,0 +1,77 @@
+//! `cto recover`: seal what crashed.
+
+use cto_runner::{Recovered, recover_all};
+
+use super::Outcome;
+use crate::failure::Exit;
+use crate::outputs::{RecoverOutput, RecoverTag, RecoveredAs, RecoveredRun};
+use crate::session::Session;
+
+/// Seal runs whose harness died
+///
+/// Cuts a torn last line of the log, says so in it, and seals the pack as `interrupted`. Runs that a living
+/// process works on are left alone. `cto run` does this by itself before it starts.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Example:
+  cto recover")]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_: &Args, session: &Session) -> Outcome {
+    let harness = session.harness()?;
+    let runs: Vec<RecoveredRun> = recover_all(&harness)?.into_iter().map(row).collect();
+    let failed = runs.iter().any(|r| r.outcome == RecoveredAs::Failed);
+    if session.printer.json {
+        session.printer.document(&RecoverOutput {
+            schema_version: RecoverTag,
+            runs,
+        })?;
+    } else if runs.is_empty() {
+        session.printer.talk("nothing to recover");
+    } else {
+        let cells: Vec<Vec<String>> = runs
+            .iter()
+            .map(|r| {
+                vec![
+                    r.name.clone(),
+                    r.outcome.to_string(),
+                    r.detail.clone().unwrap_or_default(),
+                ]
+            })
+            .collect();
+        let mut page = session.printer.page();
+        page.table(&["run", "outcome", "detail"], &cells);
+        session.printer.show(&page)?;
+    }
+    Ok(if failed { Exit::FAILED } else { Exit::DONE })
+}
+
+fn row(found: Recovered) -> RecoveredRun {
+    match found {
+        Recovered::Live { run_id, pid } => RecoveredRun {
+            name: run_id.to_string(),
+            outcome: RecoveredAs::Live,
+            detail: Some(format!("process {pid} works on it")),
+        },
+        Recovered::Sealed { run_id, bytes_cut } => RecoveredRun {
+            name: run_id.to_string(),
+            outcome: RecoveredAs::Sealed,
+            detail: Some(format!("{bytes_cut} torn bytes cut")),
+        },
+        Recovered::Cleared { run_id } => RecoveredRun {
+            name: run_id.to_string(),
+            outcome: RecoveredAs::Cleared,
+            detail: None,
+        },
+        Recovered::Discarded { name } => RecoveredRun {
+            name,
+            outcome: RecoveredAs::Discarded,
+            detail: None,
+        },
+        Recovered::Failed { name, reason } => RecoveredRun {
+            name,
+            outcome: RecoveredAs::Failed,
+            detail: Some(reason),
+        },
+    }
+}

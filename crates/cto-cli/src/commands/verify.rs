@@ -1,0 +1,183 @@
+//! `cto verify`: check a pack offline.
+
+use std::io::Read as _;
+
+use cto_contract::ids::{Digest, Nonce, RunId};
+use cto_contract::trust::Origin;
+use cto_contract::verify::VerifyReport;
+use cto_contract::words::ClaimLevel;
+use cto_evidence::key::PublicKey;
+use cto_evidence::verify::{VerifyOptions, verify};
+
+use super::Outcome;
+use crate::failure::{Exit, Failure};
+use crate::printer::{BAD, FAINT, GOOD, Page, WARN};
+use crate::session::Session;
+
+/// Largest key file.
+const KEY_BYTES_MAX: u64 = 64 << 10;
+
+/// Check a pack offline
+///
+/// Needs nothing but the pack: files and digests, signature, event chain and order, freshness, the path policy
+/// recomputed from the patch itself, and the verdict. Whatever was asked for must be what was signed. A pack
+/// carries its own key, so without a key that you know the answer is "integrity ok, origin unknown" and exit 5;
+/// `--integrity-only` does not ask who sealed it.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  cto verify latest
+  cto verify ./20260601T105222Z-r1-string-slugify-k3v9qd --key harness.pub
+  cto verify pack/ --integrity-only --expect-run 20260601T105222Z-r1-string-slugify-k3v9qd
+
+Exit codes: 0 it verifies, 5 it does not")]
+pub(crate) struct Args {
+    /// A run id, a unique prefix, `latest`, or a path to a pack
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Take packs of this public key as known: a PEM file, or base64
+    #[arg(long, value_name = "FILE_OR_BASE64")]
+    key: Option<String>,
+    /// Do not ask who sealed it
+    #[arg(long)]
+    integrity_only: bool,
+    /// Refuse the pack of any other run
+    #[arg(long, value_name = "ID")]
+    expect_run: Option<RunId>,
+    /// Refuse a pack whose task contract has another digest
+    #[arg(long, value_name = "SHA256")]
+    expect_contract: Option<Digest>,
+    /// Refuse a pack with another nonce
+    #[arg(long, value_name = "HEX")]
+    expect_nonce: Option<Nonce>,
+}
+
+pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
+    let found = session.find(&args.run)?;
+    let options = VerifyOptions {
+        trusted: session.config()?.trusted,
+        extra_key: args.key.as_deref().map(read_key).transpose()?,
+        integrity_only: args.integrity_only,
+        asked_name: found.run_id.map(|id| id.to_string()),
+        expect_run: args.expect_run.clone(),
+        expect_contract: args.expect_contract.clone(),
+        expect_nonce: args.expect_nonce.clone(),
+        ..VerifyOptions::default()
+    };
+    let report = verify(&found.pack, &options);
+    if session.printer.json {
+        session.printer.document(&report)?;
+    } else {
+        let mut page = session.printer.page();
+        answer(
+            &mut page,
+            &report,
+            args.integrity_only,
+            session.printer.verbose,
+        );
+        session.printer.show(&page)?;
+    }
+    Ok(if report.ok {
+        Exit::DONE
+    } else {
+        Exit::EVIDENCE
+    })
+}
+
+/// Reads a public key from base64 or from a file.
+pub(crate) fn read_key(text: &str) -> Result<PublicKey, Failure> {
+    if let Ok(key) = PublicKey::from_base64(text) {
+        return Ok(key);
+    }
+    let shown = cto_contract::text::shorten(text, 200);
+    let mut held = String::new();
+    std::fs::File::open(text)
+        .and_then(|file| file.take(KEY_BYTES_MAX).read_to_string(&mut held))
+        .map_err(|e| {
+            let mut failure = Failure::new(
+                Exit::USAGE,
+                "key_unreadable",
+                format!("`{shown}` is neither base64 of a public key nor a file that can be read"),
+            );
+            failure.causes.push(e.to_string());
+            failure
+        })?;
+    PublicKey::from_text(&held).map_err(|e| {
+        Failure::of(Exit::USAGE, "key_malformed", &e)
+            .under(format!("`{shown}` holds no public key"))
+    })
+}
+
+fn answer(page: &mut Page, report: &VerifyReport, integrity_only: bool, verbose: bool) {
+    if report.ok {
+        page.styled(GOOD, "VERIFIED").end();
+    } else {
+        page.styled(BAD, "NOT VERIFIED").end();
+    }
+    let note = match report.origin {
+        Origin::Unknown if integrity_only => " (not asked for)",
+        Origin::Unknown => " (no key here knows its signer: --key, or `cto trust add`)",
+        Origin::Known => " (signed by a key that is trusted here)",
+        Origin::Expired => " (the key did not count when it was sealed)",
+        Origin::Revoked => " (the key was revoked)",
+    };
+    page.field("integrity", report.integrity.as_str());
+    page.field("origin", &format!("{}{note}", report.origin));
+    if let Some(run) = &report.run_id {
+        page.field("run", run.as_str());
+    }
+    if let Some(status) = report.status {
+        page.field("status", status.as_str());
+    }
+    if let Some(keyid) = &report.keyid {
+        page.field("key", keyid.as_str());
+    }
+    if let Some(digest) = &report.pack_digest {
+        page.field(
+            "pack",
+            &format!(
+                "sha256:{digest}, {} files, {} bytes",
+                report.files, report.bytes
+            ),
+        );
+    }
+    let checked: Vec<&str> = report.checked.iter().map(|c| c.as_str()).collect();
+    page.field("checked", &checked.join(", "));
+    if !report.errors.is_empty() {
+        page.heading("What is wrong");
+        for error in &report.errors {
+            page.text("  ").styled(BAD, error.code.as_str());
+            if let Some(file) = &error.file {
+                page.text(" ").text(&cto_contract::text::one_line(file));
+            }
+            page.text(": ")
+                .line(&cto_contract::text::one_line(&error.message));
+        }
+    }
+    if !report.claims.is_empty() {
+        page.heading("What it proves");
+        claims(page, &report.claims, verbose);
+    }
+}
+
+/// Claims with their levels, the best supported first.
+pub(crate) fn claims(page: &mut Page, claims: &[cto_contract::verify::Claim], verbose: bool) {
+    let mut sorted: Vec<_> = claims.iter().collect();
+    sorted.sort_by_key(|c| std::cmp::Reverse(c.level));
+    for claim in sorted {
+        let style = match claim.level {
+            ClaimLevel::Verified => GOOD,
+            ClaimLevel::Inferred => WARN,
+            ClaimLevel::SelfReported | ClaimLevel::Absent => FAINT,
+        };
+        page.text("  ")
+            .styled(style, &format!("{:<13}", claim.level))
+            .text(" ")
+            .line(&cto_contract::text::one_line(&claim.claim));
+        if verbose {
+            page.text("                ")
+                .styled(FAINT, &cto_contract::text::one_line(&claim.basis))
+                .end();
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The one error at the top: what failed, why, what next, and which exit code.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use cto_contract::ids::RunId;
+use cto_runner::{
+    CaseError, ConfigError, HarnessError, HomeError, KeyringError, RecoverError, ReferenceError,
+    RunError, TransferError,
+};
+use cto_store::StoreError;
+
+/// An exit code, by meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exit(u8);
+
+impl Exit {
+    pub(crate) const DONE: Self = Self(0);
+    pub(crate) const FAILED: Self = Self(1);
+    pub(crate) const USAGE: Self = Self(2);
+    pub(crate) const EVIDENCE: Self = Self(5);
+    pub(crate) const FAULT: Self = Self(70);
+
+    /// The code of a run's verdict.
+    pub(crate) const fn verdict(status: cto_contract::words::RunStatus) -> Self {
+        Self(status.exit_code())
+    }
+
+    /// The code of a run that a signal ended after its pack was sealed.
+    pub(crate) fn signal(signal: i32) -> Self {
+        Self(u8::try_from(128 + signal).unwrap_or(130))
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.0)
+    }
+}
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    /// Machine-readable, `snake_case`.
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) causes: Vec<String>,
+    pub(crate) hints: Vec<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            code,
+            message: message.into(),
+            causes: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// Takes an error and everything it rests on.
+    pub(crate) fn of(exit: Exit, code: &'static str, error: &dyn Error) -> Self {
+        let mut failure = Self::new(exit, code, error.to_string());
+        let mut next = error.source();
+        while let Some(source) = next {
+            failure.causes.push(source.to_string());
+            next = source.source();
+        }
+        failure
+    }
+
+    /// A file that could not be read or written.
+    pub(crate) fn io(
+        code: &'static str,
+        message: impl Into<String>,
+        source: &std::io::Error,
+    ) -> Self {
+        let mut failure = Self::new(Exit::FAULT, code, message);
+        failure.causes.push(source.to_string());
+        failure
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Wraps a sentence around what is known so far.
+    pub(crate) fn under(mut self, message: impl Into<String>) -> Self {
+        self.causes
+            .insert(0, std::mem::replace(&mut self.message, message.into()));
+        self
+    }
+}
+
+impl From<HomeError> for Failure {
+    fn from(error: HomeError) -> Self {
+        Self::of(Exit::USAGE, error.code(), &error).hint(error.hint())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::of(Exit::FAULT, error.code(), &error)
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        match &error {
+            ConfigError::Directory(home) => {
+                Self::of(Exit::USAGE, config_code(home), &error).hint(home.hint())
+            }
+            ConfigError::Read { .. } => Self::of(Exit::USAGE, "config_unreadable", &error),
+            ConfigError::Invalid(_) => Self::of(Exit::USAGE, "config_invalid", &error)
+                .hint("`cto schema harness-config` and `cto schema trust` print the formats"),
+            ConfigError::KeyId { .. } => Self::of(Exit::USAGE, "trust_keyid_mismatch", &error)
+                .hint("remove the file and add the key again with `cto trust add`"),
+        }
+    }
+}
+
+/// A directory of authority is refused for the same reasons as a home, under its own name.
+fn config_code(error: &HomeError) -> &'static str {
+    match error {
+        HomeError::Unknown => "config_unknown",
+        HomeError::Relative(_) => "config_relative",
+        HomeError::Create { .. } => "config_not_created",
+        HomeError::Read { .. } => "config_unreadable",
+        HomeError::NotADirectory(_) => "config_not_a_directory",
+        HomeError::ForeignOwner { .. } => "config_foreign_owner",
+        HomeError::LooseMode { .. } => "config_loose_mode",
+        HomeError::ReadOnly { .. } => "config_read_only",
+    }
+}
+
+impl From<KeyringError> for Failure {
+    fn from(error: KeyringError) -> Self {
+        match &error {
+            KeyringError::Directory(home) => {
+                Self::of(Exit::USAGE, "key_directory_refused", &error).hint(home.hint())
+            }
+            KeyringError::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Self::of(Exit::USAGE, "key_missing", &error).hint("`cto key new` makes one")
+            }
+            KeyringError::Read { .. } => Self::of(Exit::USAGE, "key_unreadable", &error),
+            KeyringError::Write { .. } => Self::of(Exit::FAULT, "key_not_written", &error),
+            KeyringError::Loose { path, .. } => Self::of(Exit::USAGE, "key_loose", &error)
+                .hint(format!("chmod 600 {}", path.display())),
+            KeyringError::Malformed { .. } => Self::of(Exit::USAGE, "key_malformed", &error)
+                .hint("restore the key from a backup, or move the file away and run `cto key new`"),
+            KeyringError::Random(_) => Self::of(Exit::FAULT, "no_randomness", &error),
+            KeyringError::Encode(_) | KeyringError::Record(_) => {
+                Self::of(Exit::FAULT, "key_not_encoded", &error)
+            }
+        }
+    }
+}
+
+impl From<HarnessError> for Failure {
+    fn from(error: HarnessError) -> Self {
+        let message = error.to_string();
+        match error {
+            HarnessError::Home(e) => Self::from(e).under(message),
+            HarnessError::Config(e) => Self::from(e).under(message),
+            HarnessError::Keyring(e) => Self::from(e).under(message),
+            HarnessError::Store(e) => Self::from(e).under(message),
+            HarnessError::Random(_) => Self::of(Exit::FAULT, "no_randomness", &error),
+        }
+    }
+}
+
+impl From<CaseError> for Failure {
+    fn from(error: CaseError) -> Self {
+        let mut failure = Self::of(Exit::USAGE, error.code(), &error);
+        match &error {
+            CaseError::Unknown { id, known } => {
+                if let Some(near) = crate::suggest::nearest(id, known.iter().map(String::as_str)) {
+                    failure = failure.hint(format!("did you mean `{near}`?"));
+                }
+                failure.hint("`cto cases` lists them; `--cases DIR` adds your own")
+            }
+            CaseError::Invalid(_) | CaseError::Misnamed { .. } => failure.hint("`cto schema case` prints the format of case.yaml"),
+            CaseError::UnknownEntry { .. } => {
+                failure.hint("a case holds case.yaml, workspace/, fake.patch or fake/, and may hold oracle/, cheats/ and README.md")
+            }
+            CaseError::NoCheat { id, .. } => failure.hint(format!("`cto cases {id}` lists the cheats of the case")),
+            CaseError::BadId(_)
+            | CaseError::Read { .. }
+            | CaseError::NotPlain { .. }
+            | CaseError::Tree { .. }
+            | CaseError::Baseline { .. }
+            | CaseError::TooLarge { .. }
+            | CaseError::NoFakeChange { .. } => failure,
+        }
+    }
+}
+
+impl From<RecoverError> for Failure {
+    fn from(error: RecoverError) -> Self {
+        Self::of(Exit::FAULT, "recovery_failed", &error)
+    }
+}
+
+impl From<ReferenceError> for Failure {
+    fn from(error: ReferenceError) -> Self {
+        let failure = Self::of(Exit::USAGE, error.code(), &error);
+        match &error {
+            ReferenceError::Unknown { .. } | ReferenceError::NoRuns | ReferenceError::NoPack { .. } => {
+                failure.hint("give a run id, a unique prefix of one, `latest`, or a path to a pack; `cto runs` lists them")
+            }
+            ReferenceError::Ambiguous { matches, .. } => {
+                let shown: Vec<&str> = matches.iter().take(5).map(RunId::as_str).collect();
+                failure.hint(format!("it may be {}", shown.join(", ")))
+            }
+            ReferenceError::Read { .. } => failure,
+        }
+    }
+}
+
+impl From<TransferError> for Failure {
+    fn from(error: TransferError) -> Self {
+        let exit = if error.is_about_evidence() {
+            Exit::EVIDENCE
+        } else if matches!(error, TransferError::NotAPass { .. }) {
+            Exit::FAILED
+        } else if error.is_about_input() {
+            Exit::USAGE
+        } else {
+            Exit::FAULT
+        };
+        Self::of(exit, error.code(), &error)
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Case(e) => Self::from(e),
+            RunError::Store(e) => {
+                Self::from(e).hint("`cto recover` finishes a run that was left open")
+            }
+            RunError::StageNeedsRepository(_) => {
+                Self::of(Exit::USAGE, "stage_needs_repository", &error)
+                    .hint("leave --stage out, or give 1 or 2")
+            }
+            RunError::SecretInContract { .. } => Self::of(Exit::USAGE, "contract_secret", &error)
+                .hint("take the secret out of the contract, and change it where it is used"),
+            RunError::Create(_) => Self::of(Exit::FAULT, "run_not_created", &error)
+                .hint("`cto doctor` looks at home and disk"),
+            RunError::Lock(_) => Self::of(Exit::FAULT, "run_locked", &error),
+            RunError::Journal { .. } => Self::of(Exit::FAULT, "log_not_written", &error)
+                .hint("`cto recover` seals the run as interrupted"),
+            RunError::Seal { .. } => Self::of(Exit::FAULT, "seal_failed", &error)
+                .hint("`cto recover` seals the run as interrupted"),
+            RunError::NotVerified {
+                ref report,
+                ref run_id,
+            } => {
+                let mut failure = Self::of(Exit::EVIDENCE, "sealed_pack_broken", &error)
+                    .hint(format!("`cto verify {run_id}` shows everything"));
+                failure.causes.extend(
+                    report
+                        .errors
+                        .iter()
+                        .map(|e| format!("{}: {}", e.code, e.message)),
+                );
+                failure
+            }
+            RunError::Random(_) => Self::of(Exit::FAULT, "no_randomness", &error),
+        }
+    }
+}

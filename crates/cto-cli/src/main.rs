@@ -1,0 +1,29 @@
+//! The `cto` binary: commands, rendering and exit codes. It decides nothing; it asks the crates below and tells.
+//!
+//! Invariants: stdout is data and stderr is talk, and only `printer` writes to either. Home, database and key are
+//! opened by the command that needs them, never before. The process may be the sandbox's launcher: that is looked
+//! at first, before any thread exists.
+
+mod args;
+mod commands;
+mod failure;
+mod interrupt;
+mod outputs;
+mod pack_file;
+mod printer;
+mod schemas;
+mod session;
+mod suggest;
+
+use std::process::ExitCode;
+
+use cto_runner::Environment;
+
+fn main() -> ExitCode {
+    if let Some(code) = cto_sandbox::launcher_entry() {
+        return code;
+    }
+    let pairs = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    commands::start(std::env::args_os().collect(), Environment::new(pairs)).into()
+}

@@ -1,0 +1,113 @@
+//! Every schema by name: outputs of commands and formats of files.
+
+use cto_contract::schemars::{self, JsonSchema, Schema, SchemaGenerator};
+
+use crate::outputs as out;
+
+/// One schema.
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    make: fn() -> Schema,
+}
+
+impl Entry {
+    /// The schema itself, as a JSON value.
+    pub(crate) fn schema(&self) -> serde_json::Value {
+        let mut value = (self.make)().to_value();
+        if let Some(object) = value.as_object_mut() {
+            object.insert(
+                "$id".to_owned(),
+                format!("urn:cto:schema:{}", self.name).into(),
+            );
+            object.insert("title".to_owned(), self.about.into());
+        }
+        value
+    }
+}
+
+/// As written, not as read: every field that is always there is required.
+fn written<T: JsonSchema>() -> Schema {
+    generator(schemars::generate::SchemaSettings::draft2020_12().for_serialize())
+        .into_root_schema_for::<T>()
+}
+
+/// As read: fields with a default may be left out.
+fn read<T: JsonSchema>() -> Schema {
+    generator(schemars::generate::SchemaSettings::draft2020_12().for_deserialize())
+        .into_root_schema_for::<T>()
+}
+
+fn generator(settings: schemars::generate::SchemaSettings) -> SchemaGenerator {
+    settings.into_generator()
+}
+
+macro_rules! registry {
+    ($($name:literal $how:ident $ty:ty, $about:literal;)+) => {
+        /// All of them, by name.
+        pub(crate) const ALL: &[Entry] = &[$(Entry { name: $name, about: $about, make: $how::<$ty> }),+];
+    };
+}
+
+registry! {
+    "addendum" read cto_contract::addendum::Addendum, "Payload of an addendum beside a pack";
+    "case" read cto_contract::case::CaseFile, "case.yaml";
+    "case-show" written out::CaseOutput, "Output of `cto cases <id>`";
+    "cases" written out::CasesOutput, "Output of `cto cases`";
+    "config" written out::ConfigOutput, "Output of `cto config show`";
+    "contract" read cto_contract::task::TaskContract, "task-contract.json";
+    "diff" written out::DiffOutput, "Output of `cto diff`";
+    "doctor" written out::DoctorOutput, "Output of `cto doctor`";
+    "eligibility" written cto_contract::eligibility::EligibilityDecision, "eligibility.json";
+    "engines" written out::EnginesOutput, "Output of `cto engines`";
+    "envelope" written cto_contract::attestation::Envelope, "attestation.dsse.json: the DSSE envelope";
+    "error" written out::ErrorOutput, "Any failure under `--json`";
+    "event" written cto_contract::event::RunEvent, "One line of events.normalized.jsonl, `cto run --events` and `cto watch`";
+    "export" written out::ExportOutput, "Output of `cto export`";
+    "harness-config" read cto_contract::config::HarnessConfig, "harness.yaml";
+    "import" written out::ImportOutput, "Output of `cto import`";
+    "index" written out::IndexOutput, "Output of `cto index rebuild`";
+    "key" written out::KeyOutput, "Output of `cto key`";
+    "logs" written out::LogsOutput, "Output of `cto logs`";
+    "matrix" written out::MatrixOutput, "Output of `cto matrix` and its report.json";
+    "recover" written out::RecoverOutput, "Output of `cto recover`";
+    "replay" written out::ReplayOutput, "Output of `cto replay`";
+    "report" written cto_contract::report::Report, "report.json, and output of `cto run` and `cto show`";
+    "run-row" written cto_store::RunRow, "One row of `cto runs`";
+    "runs" written out::RunsOutput, "Output of `cto runs`";
+    "schemas" written out::SchemasOutput, "Output of `cto schema`";
+    "statement" written cto_contract::attestation::Statement, "Payload of attestation.dsse.json: the in-toto statement";
+    "stop" written out::StopOutput, "Output of `cto stop`";
+    "text" written out::TextOutput, "Output of `cto completions` and `cto man`";
+    "trace" written cto_contract::trace::TraceEntry, "One line of trace.jsonl";
+    "trust" read cto_contract::trust::TrustedKey, "A file under trust/harness/";
+    "trust-change" written out::TrustOutput, "Output of `cto trust add` and `cto trust revoke`";
+    "trust-list" written out::TrustListOutput, "Output of `cto trust list`";
+    "verify" written cto_contract::verify::VerifyReport, "Output of `cto verify` and `cto-verify --json`";
+    "written" written out::WrittenOutput, "Output of `cto schema --all` and `cto man DIR`";
+}
+
+/// Finds one by name; some commands print what another name describes.
+pub(crate) fn find(name: &str) -> Option<&'static Entry> {
+    let name = match name {
+        "run" | "show" => "report",
+        "watch" => "event",
+        "attestation" => "envelope",
+        "harness" => "harness-config",
+        other => other,
+    };
+    ALL.iter().find(|entry| entry.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_and_every_schema_is_an_object() {
+        assert!(ALL.is_sorted_by(|a, b| a.name < b.name));
+        for entry in ALL {
+            assert!(entry.schema().is_object(), "{}", entry.name);
+        }
+    }
+}

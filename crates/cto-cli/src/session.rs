@@ -1,0 +1,92 @@
+//! What every command gets: environment, places and printer. Nothing is opened until a command asks.
+
+use std::path::PathBuf;
+
+use cto_runner::{
+    Config, Environment, Harness, Home, OpenOptions, PackRef, Recovered, recover_all, reference,
+};
+use cto_sandbox::Launcher;
+
+use crate::failure::Failure;
+use crate::printer::Printer;
+
+pub(crate) struct Session {
+    pub(crate) env: Environment,
+    pub(crate) home_flag: Option<PathBuf>,
+    pub(crate) config_flag: Option<PathBuf>,
+    pub(crate) printer: Printer,
+}
+
+impl Session {
+    /// Where home is, and what said so.
+    pub(crate) fn home_place(&self) -> Result<(PathBuf, &'static str), Failure> {
+        Ok(cto_runner::resolve_home(
+            self.home_flag.as_deref(),
+            &self.env,
+        )?)
+    }
+
+    /// Where the config is, and what said so.
+    pub(crate) fn config_place(&self) -> Result<(PathBuf, &'static str), Failure> {
+        Ok(cto_runner::resolve_config(
+            self.config_flag.as_deref(),
+            &self.env,
+        )?)
+    }
+
+    /// Opens home alone: no database, no key.
+    pub(crate) fn home(&self) -> Result<Home, Failure> {
+        Home::open(&self.home_place()?.0)
+            .map_err(|e| Failure::from(e).under("the home directory can't be used"))
+    }
+
+    /// Reads the config.
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        Config::load(&self.config_place()?.0)
+            .map_err(|e| Failure::from(e).under("the configuration can't be used"))
+    }
+
+    /// Opens home, config, key and database.
+    pub(crate) fn harness(&self) -> Result<Harness, Failure> {
+        let harness = Harness::open(OpenOptions {
+            home: self.home_place()?.0,
+            config: self.config_place()?.0,
+            env: self.env.clone(),
+            launcher: Launcher::current_exe(),
+        })?;
+        if harness.key_created {
+            self.printer.talk(&format!(
+                "made a signing key: {} (trusted on this machine)",
+                harness.key.keyid().short()
+            ));
+        }
+        Ok(harness)
+    }
+
+    /// Seals what crashed, and tells about it.
+    pub(crate) fn recover(&self, harness: &Harness) -> Result<Vec<Recovered>, Failure> {
+        let found = recover_all(harness)?;
+        for item in &found {
+            match item {
+                Recovered::Live { .. }
+                | Recovered::Cleared { .. }
+                | Recovered::Discarded { .. } => {}
+                Recovered::Sealed { run_id, .. } => self.printer.talk(&format!(
+                    "recovered: run {run_id} had crashed and is sealed as interrupted"
+                )),
+                Recovered::Failed { name, reason } => self.printer.talk(&format!(
+                    "warning: `{name}` could not be recovered: {reason}"
+                )),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Finds the pack that a person means. A path needs no home.
+    pub(crate) fn find(&self, text: &str) -> Result<PackRef, Failure> {
+        if reference::is_path(text) {
+            return Ok(reference::resolve_path(std::path::Path::new(text))?);
+        }
+        Ok(reference::resolve(&self.home()?, text)?)
+    }
+}

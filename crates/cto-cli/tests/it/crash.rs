@@ -1,0 +1,210 @@
+//! `kill -9` at every event that a run records, and during its seal: nothing is lost, nothing runs on, nothing half-written
+//! is accepted.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cto_contract::event::{EventKind, RunEvent};
+use cto_contract::words::Lane;
+use cto_runner::{Catalog, Environment, Harness, OpenOptions, RunRequest};
+use cto_sandbox::{Launcher, StopToken};
+use serde_json::Value;
+
+use crate::ground::{CTO, Ground, TINY, search_path};
+
+/// Not a test of its own: the process that the tests below start and that kills itself.
+#[test]
+fn child_process_of_the_crash_tests() {
+    let Ok(spec) = std::env::var("CTO_CRASH_AT") else { return };
+    let root = std::env::var("CTO_CRASH_ROOT").unwrap();
+    let root = Path::new(&root);
+    let env = Environment::new([("PATH".to_owned(), search_path())]);
+    let harness = Harness::open(OpenOptions {
+        home: root.join("home"),
+        config: root.join("config/cto"),
+        env,
+        launcher: Launcher::at(CTO),
+    })
+    .unwrap();
+    let case = Catalog { extra: Some(root.join("cases")) }.find(TINY).unwrap();
+    let request = RunRequest {
+        case,
+        lane: Lane::Fake,
+        stage: None,
+        timeout_seconds: None,
+        cheat: None,
+        parent: None,
+        conformance: false,
+    };
+    let die = || rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+    if let Some(file) = spec.strip_prefix("file:") {
+        let runs = root.join("home/harness-runs");
+        let file = file.to_owned();
+        std::thread::spawn(move || {
+            loop {
+                for entry in std::fs::read_dir(&runs).into_iter().flatten().flatten() {
+                    if entry.path().join(&file).exists() {
+                        die();
+                    }
+                }
+            }
+        });
+    }
+    let at: Option<u64> = spec.strip_prefix("event:").map(|n| n.parse().unwrap());
+    let mut observer = |event: &RunEvent| {
+        if Some(event.seq) == at {
+            die();
+        }
+    };
+    let result = harness.run(&request, &StopToken::new().unwrap(), &mut observer).unwrap();
+    println!("finished {}", result.run_id);
+}
+
+fn crash(ground: &Ground, at: &str) -> bool {
+    let out = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::child_process_of_the_crash_tests", "--nocapture"])
+        .env("CTO_CRASH_AT", at)
+        .env("CTO_CRASH_ROOT", ground.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    !out.status.success()
+}
+
+/// Processes that work below a directory. A killed tree needs a moment to be gone.
+fn survivors(below: &Path) -> Vec<String> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let found: Vec<String> = std::fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter(|e| std::fs::read_link(e.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(below)))
+            .map(|e| e.file_name().to_string_lossy().into_owned())
+            .collect();
+        if found.is_empty() || Instant::now() > deadline {
+            return found;
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn events_of(ground: &Ground, run_id: &str) -> Vec<RunEvent> {
+    let text = std::fs::read_to_string(ground.pack(run_id).join("events.normalized.jsonl")).unwrap();
+    text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+/// Recovers, and checks everything that must hold after a crash.
+fn check_recovered(ground: &Ground, at: &str) -> Value {
+    assert_eq!(survivors(&ground.home()), Vec::<String>::new(), "{at}");
+    let (code, answer) = ground.json(&["recover"]);
+    assert_eq!(code, 0, "{at}: {answer}");
+    assert_eq!(std::fs::read_dir(ground.home().join("work")).unwrap().count(), 0, "{at}: scratch is left");
+    let packs = ground.packs();
+    assert!(packs.len() <= 1, "{at}: {packs:?}");
+    let Some(run_id) = packs.first() else {
+        return Value::Null;
+    };
+    let (code, verified) = ground.json(&["verify", run_id]);
+    assert_eq!(code, 0, "{at}: {verified}");
+    let events = events_of(ground, run_id);
+    let starts = events.iter().filter(|e| matches!(e.kind, EventKind::BackendStarted(_))).count();
+    assert!(starts <= 1, "{at}: the backend was started {starts} times");
+    assert!(matches!(events.last().unwrap().kind, EventKind::RunCompleted(_)), "{at}");
+    let (_, listed) = ground.json(&["runs"]);
+    assert!(listed.to_string().contains(run_id.as_str()), "{at}: {listed}");
+    let (_, again) = ground.json(&["recover"]);
+    assert!(!again.to_string().contains(run_id.as_str()), "{at}: a second recovery found work: {again}");
+    serde_json::from_slice(&std::fs::read(ground.pack(run_id).join("report.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn any_single_crash_is_survived() {
+    let whole = Ground::new();
+    whole.tiny();
+    assert!(!crash(&whole, "never"));
+    let run_id = whole.packs().remove(0);
+    let events = events_of(&whole, &run_id);
+    let last = events.last().unwrap().seq;
+    assert!(last > 20, "a run has its steps bracketed: {last} events");
+    let moments: Vec<u64> = (1..=last).collect();
+    let check = |seq: u64| {
+        let ground = Ground::new();
+        ground.tiny();
+        let at = format!("event:{seq}");
+        assert!(crash(&ground, &at), "{at}: the child ended by itself");
+        let report = check_recovered(&ground, &at);
+        if seq == 1 {
+            // The run id had not been given out: there is no pack, and nothing is left.
+            assert_eq!(report, Value::Null);
+            return;
+        }
+        assert_eq!(report["status"], "blocked", "{at}");
+        assert_eq!(report["blockers"][0]["code"], "interrupted", "{at}");
+        assert_eq!(report["fault_class"], "environment", "{at}");
+    };
+    // Two at a time: each is mostly waiting for its child.
+    let (left, right) = moments.split_at(moments.len() / 2);
+    std::thread::scope(|scope| {
+        let half = scope.spawn(|| left.iter().for_each(|n| check(*n)));
+        right.iter().for_each(|n| check(*n));
+        half.join().unwrap();
+    });
+}
+
+#[test]
+fn a_crash_while_sealing_leaves_a_whole_pack_or_an_interrupted_one() {
+    for file in ["trace.jsonl", "report.md", "report.json", "SHA256SUMS", ".attestation.tmp", "attestation.dsse.json"] {
+        let ground = Ground::new();
+        ground.tiny();
+        let at = format!("file:{file}");
+        let killed = crash(&ground, &at);
+        let report = check_recovered(&ground, &at);
+        let status = report["status"].as_str().unwrap();
+        // The kill races the seal; either the attestation was there and counts, or the run is interrupted.
+        assert!(status == "pass" || (killed && status == "blocked"), "{at}: {report}");
+    }
+}
+
+#[test]
+fn a_torn_last_line_is_cut_and_the_cut_is_recorded() {
+    let ground = Ground::new();
+    ground.tiny();
+    assert!(crash(&ground, "event:12"));
+    let run_id = ground.packs().remove(0);
+    let log = ground.pack(&run_id).join("events.normalized.jsonl");
+    let mut bytes = std::fs::read(&log).unwrap();
+    bytes.extend_from_slice(b"{\"schema_version\":\"cto.ev");
+    std::fs::write(&log, &bytes).unwrap();
+    let report = check_recovered(&ground, "torn");
+    assert_eq!(report["blockers"][0]["code"], "interrupted");
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains("\"bytes_cut\":25"), "{text}");
+}
+
+#[test]
+fn a_damaged_log_is_not_repaired_silently() {
+    let ground = Ground::new();
+    ground.tiny();
+    assert!(crash(&ground, "event:12"));
+    let run_id = ground.packs().remove(0);
+    let log = ground.pack(&run_id).join("events.normalized.jsonl");
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, text.replacen("\"seq\":5", "\"seq\":6", 1)).unwrap();
+    let (code, answer) = ground.json(&["recover"]);
+    assert_eq!(code, 1, "{answer}");
+    assert!(answer.to_string().contains("failed"), "{answer}");
+    assert!(!ground.pack(&run_id).join("attestation.dsse.json").exists());
+}
+
+#[test]
+fn the_next_run_seals_what_crashed_before_it() {
+    let ground = Ground::new();
+    ground.tiny();
+    assert!(crash(&ground, "event:14"));
+    let crashed = ground.packs().remove(0);
+    let (code, _) = ground.run_tiny();
+    assert_eq!(code, 0);
+    assert!(ground.pack(&crashed).join("attestation.dsse.json").exists());
+    assert_eq!(ground.packs().len(), 2);
+}

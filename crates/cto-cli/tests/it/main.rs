@@ -1,0 +1,20 @@
+//! The binary from outside: real processes, each test with a home and a config of its own.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests start processes, write fixtures, and end at the first surprise"
+)]
+
+mod bad_input;
+mod crash;
+mod evidence;
+mod ground;
+mod help;
+mod judging;
+mod live;
+mod load;
+mod packs;
+mod place;
+mod schemas;
+mod transfer;

@@ -1,0 +1,177 @@
+use std::fs;
+
+use crate::place::{Place, sh};
+
+#[test]
+fn a_pack_travels_and_verifies_where_it_arrives() {
+    let here = Place::new().with_key();
+    let pack = here.passed();
+    let there = Place::new().with_key();
+    for name in ["a.tar", "a.tar.gz"] {
+        let file = there.path(name);
+        here.cto(&["export", "latest", "--tar", file.to_str().unwrap()])
+            .expect(0);
+        let again = there.path("again");
+        here.cto(&["export", "latest", "--tar", again.to_str().unwrap()])
+            .expect(0);
+        if name == "a.tar" {
+            assert_eq!(
+                fs::read(&file).unwrap(),
+                fs::read(again).unwrap(),
+                "same pack, same bytes"
+            );
+        }
+        let done = there.cto(&["import", name, "--json"]).expect(0).json();
+        assert_eq!(done["origin"], "unknown");
+        assert_eq!(done["already_here"], name != "a.tar");
+    }
+    let id = pack.file_name().unwrap().to_str().unwrap();
+    there.cto(&["verify", id]).expect(5);
+    there.cto(&["verify", id, "--integrity-only"]).expect(0);
+    assert_eq!(
+        there.cto(&["runs", "--json"]).json()["rows"][0]["run_id"],
+        id
+    );
+    assert_eq!(
+        there
+            .cto(&["import", pack.to_str().unwrap(), "--json"])
+            .json()["already_here"],
+        true
+    );
+    assert_eq!(
+        fs::read_dir(there.path("home/incoming")).unwrap().count(),
+        0,
+        "nothing is left aside"
+    );
+}
+
+#[test]
+fn the_patch_of_a_pass_applies_and_no_other_is_handed_over() {
+    let place = Place::new().with_key();
+    place.passed();
+    sh(&place.path(""), "mkdir tree");
+    place
+        .cto(&["export", "latest", "--patch", "a.patch"])
+        .expect(0);
+    assert_eq!(
+        fs::read_to_string(place.path("a.patch")).unwrap(),
+        place.cto(&["diff", "latest"]).out
+    );
+    assert_eq!(
+        place.cto(&["export", "latest", "--patch"]).out,
+        place.cto(&["diff", "latest"]).out
+    );
+    place
+        .cto(&["run", "r1-string-slugify", "--engine", "codex"])
+        .expect(3);
+    assert_eq!(
+        place
+            .cto(&["export", "latest", "--patch", "b.patch", "--json"])
+            .error(),
+        "1 run_not_passed"
+    );
+    assert!(!place.path("b.patch").exists());
+    let pack = place.passed();
+    sh(&pack, "printf x >> test.log");
+    assert_eq!(
+        place
+            .cto(&["export", "latest", "--patch", "b.patch", "--json"])
+            .error(),
+        "5 pack_broken"
+    );
+    assert_eq!(
+        place
+            .cto(&["export", "latest", "--tar", "b.tar", "--json"])
+            .error(),
+        "5 pack_broken"
+    );
+    assert!(!place.path("b.patch").exists() && !place.path("b.tar").exists());
+}
+
+#[test]
+fn an_archive_is_not_trusted() {
+    let here = Place::new().with_key();
+    let pack = here.passed();
+    let id = pack.file_name().unwrap().to_str().unwrap().to_owned();
+    let there = Place::new().with_key();
+    let dir = there.path("");
+    let error = |script: &str| {
+        sh(
+            &dir,
+            &format!(
+                "rm -rf in x.tar && mkdir in && cp -a {} in/{id} && cd in && {script}",
+                pack.display()
+            ),
+        );
+        let ran = there.cto(&["import", "x.tar", "--json"]);
+        assert_eq!(
+            fs::read_dir(there.path("home/harness-runs"))
+                .unwrap()
+                .count(),
+            0,
+            "{script}: nothing is taken in"
+        );
+        assert!(
+            fs::read_dir(there.path("home/incoming")).map_or(0, Iterator::count) == 0,
+            "{script}: nothing is left"
+        );
+        ran.error()
+    };
+    assert_eq!(
+        error(&format!(
+            "ln -s /etc/passwd {id}/more && tar cf ../x.tar {id}"
+        )),
+        "2 archive_entry_refused"
+    );
+    assert_eq!(
+        error(&format!("mkfifo {id}/more && tar cf ../x.tar {id}")),
+        "2 archive_entry_refused"
+    );
+    assert_eq!(
+        error(&format!("touch ../out && tar -P -cf ../x.tar {id} ../out")),
+        "2 archive_entry_refused"
+    );
+    assert_eq!(
+        error(&format!("tar -P -cf ../x.tar $PWD/{id}/report.json")),
+        "2 archive_entry_refused"
+    );
+    assert_eq!(
+        error(&format!("touch other && tar cf ../x.tar {id} other")),
+        "2 archive_entry_refused"
+    );
+    assert_eq!(error("echo hello > ../x.tar"), "2 archive_malformed");
+    assert_eq!(error("tar cf ../x.tar -T /dev/null"), "2 archive_unknown");
+    assert_eq!(
+        error(&format!(
+            "printf x >> {id}/test.log && tar cf ../x.tar {id}"
+        )),
+        "5 pack_broken"
+    );
+    assert_eq!(
+        error(&format!("touch {id}/more && tar cf ../x.tar {id}")),
+        "5 pack_broken"
+    );
+    assert_eq!(
+        error(&format!("tar cf - {id} | head -c 20000 > ../x.tar")),
+        "2 archive_malformed"
+    );
+    let other = "20200101T000000Z-r1-string-slugify-aaaaaa";
+    assert_eq!(
+        error(&format!("mv {id} {other} && tar cf ../x.tar {other}")),
+        "5 archive_misnamed"
+    );
+}
+
+#[test]
+fn a_run_that_is_here_is_not_replaced() {
+    let here = Place::new().with_key();
+    let pack = here.passed();
+    here.cto(&["export", "latest", "--tar", "a.tar"]).expect(0);
+    let before = fs::read(pack.join("report.json")).unwrap();
+    sh(&pack, "printf x >> test.log");
+    assert_eq!(
+        here.cto(&["import", "a.tar", "--json"]).error(),
+        "2 run_exists"
+    );
+    assert_eq!(fs::read(pack.join("report.json")).unwrap(), before);
+}

@@ -1,0 +1,149 @@
+//! Bytes of elsewhere become files aside: no links, no paths that leave, nothing special, every size capped.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek as _};
+use std::path::{Component, Path};
+
+use cto_contract::text::{path_text, shorten};
+use cto_evidence::pack::{ENTRIES_MAX, PackDir};
+use cto_evidence::writer::PackWriter;
+use flate2::read::GzDecoder;
+
+use super::{IMPORT_BYTES_MAX, TransferError};
+
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// Copies a pack directory, file by file.
+pub(super) fn copy_directory(source: &Path, stage: &Path) -> Result<(), TransferError> {
+    let dir = PackDir::open(source).map_err(|_| TransferError::NotAnArchive {
+        path: source.to_owned(),
+    })?;
+    let listing = dir.walk();
+    if let Some(problem) = listing.problems.first() {
+        return Err(TransferError::Broken {
+            path: source.to_owned(),
+            code: problem.code.to_string(),
+            message: problem.message.clone(),
+        });
+    }
+    if listing.files.is_empty() {
+        return Err(TransferError::NotAnArchive {
+            path: source.to_owned(),
+        });
+    }
+    if listing.bytes > IMPORT_BYTES_MAX {
+        return Err(TransferError::TooLarge);
+    }
+    let writer = PackWriter::create(stage)?;
+    for listed in &listing.files {
+        let read = |e: io::Error| TransferError::Read {
+            path: source.join(&listed.path),
+            source: e,
+        };
+        let file = dir
+            .open_listed(listed)
+            .map_err(|e| read(io::Error::other(e.message)))?;
+        let mut out = writer.create_new(&listed.path)?;
+        io::copy(&mut file.take(listed.size), &mut out).map_err(read)?;
+    }
+    Ok(())
+}
+
+/// Unpacks an archive with one top directory, and gives its name.
+pub(super) fn unpack(source: &Path, stage: &Path) -> Result<String, TransferError> {
+    let read = |e| TransferError::Read {
+        path: source.to_owned(),
+        source: e,
+    };
+    let mut file = File::open(source).map_err(read)?;
+    if !file.metadata().map_err(read)?.is_file() {
+        return Err(TransferError::NotAnArchive {
+            path: source.to_owned(),
+        });
+    }
+    let mut magic = [0; 2];
+    let found = file.read(&mut magic).map_err(read)?;
+    file.rewind().map_err(read)?;
+    let file = BufReader::with_capacity(1 << 20, file);
+    // One byte more than allowed is enough to know; headers of the archive count too.
+    let cap = IMPORT_BYTES_MAX + (ENTRIES_MAX as u64) * 4096;
+    let top = if found == 2 && magic == GZIP_MAGIC {
+        unpack_from(GzDecoder::new(file).take(cap), stage)?
+    } else {
+        unpack_from(file.take(cap), stage)?
+    };
+    top.ok_or_else(|| TransferError::NotAnArchive {
+        path: source.to_owned(),
+    })
+}
+
+fn unpack_from(bytes: impl Read, stage: &Path) -> Result<Option<String>, TransferError> {
+    let mut archive = tar::Archive::new(bytes);
+    let mut top: Option<String> = None;
+    let mut total = 0_u64;
+    let mut writer = None;
+    for (count, entry) in archive
+        .entries()
+        .map_err(TransferError::Malformed)?
+        .enumerate()
+    {
+        let entry = entry.map_err(TransferError::Malformed)?;
+        let shown = shorten(&path_text(&entry.path_bytes()), 200);
+        let refuse = |why| TransferError::Refused {
+            name: shown.clone(),
+            why,
+        };
+        if count >= ENTRIES_MAX {
+            return Err(TransferError::TooMany);
+        }
+        let kind = entry.header().entry_type();
+        let path = entry
+            .path()
+            .map_err(|_| refuse("a name that is not UTF-8"))?
+            .into_owned();
+        if path
+            .components()
+            .any(|c| !matches!(c, Component::Normal(_) | Component::CurDir))
+        {
+            return Err(refuse("a path that leaves the archive"));
+        }
+        let text = path
+            .to_str()
+            .ok_or_else(|| refuse("a name that is not UTF-8"))?
+            .trim_start_matches("./");
+        let (folder, below) = text.split_once('/').unwrap_or((text, ""));
+        if top.as_deref().is_some_and(|t| t != folder) {
+            return Err(refuse("which is outside its one top directory"));
+        }
+        if kind.is_dir() {
+            if !folder.is_empty() && folder != "." {
+                top = Some(folder.to_owned());
+            }
+            continue;
+        }
+        if !matches!(kind, tar::EntryType::Regular) {
+            return Err(refuse("which is no regular file"));
+        }
+        if below.is_empty() {
+            return Err(refuse("which is not in a directory"));
+        }
+        top = Some(folder.to_owned());
+        total = total.saturating_add(entry.size());
+        if total > IMPORT_BYTES_MAX {
+            return Err(TransferError::TooLarge);
+        }
+        let writer: &PackWriter = match &mut writer {
+            Some(writer) => writer,
+            empty => empty.insert(PackWriter::create(stage)?),
+        };
+        let size = entry.size();
+        let mut out = writer.create_new(below)?;
+        let copied = io::copy(&mut entry.take(size), &mut out).map_err(TransferError::Malformed)?;
+        if copied != size {
+            return Err(TransferError::Malformed(
+                io::ErrorKind::UnexpectedEof.into(),
+            ));
+        }
+    }
+    Ok(top.filter(|_| writer.is_some()))
+}
