@@ -15,11 +15,10 @@ const PATCH_NAME: &str = "fake.patch";
 
 pub(crate) fn launch_spec(change: &FakeChange, places: &Places, path: &str) -> LaunchSpec {
     let mut env = base_environment(places, path);
-    // `git apply` must not look for a repository above the workspace.
-    env.insert(
-        "GIT_CEILING_DIRECTORIES".to_owned(),
-        places.workspace.clone(),
-    );
+    // `git apply` inside somebody's repository would leave out every path that is not below where it stands, so it must
+    // not find one above the workspace.
+    let above = places.workspace.rsplit_once('/').map_or("/", |(above, _)| above);
+    env.insert("GIT_CEILING_DIRECTORIES".to_owned(), above.to_owned());
     match change {
         FakeChange::Patch(bytes) => LaunchSpec {
             argv: ["git", "apply", "--whitespace=nowarn", "--verbose"]
@@ -50,7 +49,7 @@ mod tests {
     #[test]
     fn a_patch_is_applied_by_a_process_and_nothing_is_inherited() {
         let places = Places {
-            workspace: "/w".into(),
+            workspace: "/run/w".into(),
             scratch: "/s".into(),
             home: "/s/home".into(),
         };
@@ -61,6 +60,7 @@ mod tests {
         );
         assert_eq!(spec.env["HOME"], "/s/home");
         assert_eq!(spec.env["PATH"], "/usr/bin");
+        assert_eq!(spec.env["GIT_CEILING_DIRECTORIES"], "/run");
         assert!(!spec.env.contains_key("SSH_AUTH_SOCK"));
     }
 }

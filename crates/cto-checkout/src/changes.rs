@@ -43,7 +43,7 @@ impl Changes {
 }
 
 /// Something that git cannot represent or that must never be in a tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Oddity {
     pub path: TreePath,
     pub kind: OddityKind,

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use crate::links::{self, BadLink};
@@ -110,6 +110,14 @@ pub fn import(source: &Path, dest: &Path, caps: &ImportCaps) -> Result<Manifest,
     take_in(source, Destination::At(target.as_fd()), caps)
 }
 
+/// Checks a tree as [`import`] does, but for the content of its files, and writes nothing.
+pub fn check_tree(source: &Path, caps: &ImportCaps) -> Result<(), ImportError> {
+    let opened = open_source(source)?;
+    let found = walk(opened.as_fd(), walk_caps(caps), Closed::Refuse)?;
+    let (_, symlinks) = sort_out(found, caps)?;
+    read_targets(opened.as_fd(), symlinks).map(drop)
+}
+
 /// Reads and checks a tree as [`import`] does, and writes nothing.
 pub(crate) fn survey(source: &Path, caps: &ImportCaps) -> Result<Manifest, ImportError> {
     take_in(source, Destination::Nowhere, caps)
@@ -184,22 +192,29 @@ enum Destination<'a> {
     At(BorrowedFd<'a>),
 }
 
+fn open_source(source: &Path) -> Result<OwnedFd, ImportError> {
+    beneath::open_root(source).map_err(|error| ImportError::Open {
+        path: source.to_owned(),
+        source: error,
+    })
+}
+
+const fn walk_caps(caps: &ImportCaps) -> WalkCaps {
+    WalkCaps {
+        entries: caps.entries,
+        depth: caps.depth,
+        path_bytes: caps.path_bytes,
+    }
+}
+
 fn take_in(
     source: &Path,
     dest: Destination<'_>,
     caps: &ImportCaps,
 ) -> Result<Manifest, ImportError> {
-    let opened = beneath::open_root(source).map_err(|error| ImportError::Open {
-        path: source.to_owned(),
-        source: error,
-    })?;
+    let opened = open_source(source)?;
     let root = opened.as_fd();
-    let walk_caps = WalkCaps {
-        entries: caps.entries,
-        depth: caps.depth,
-        path_bytes: caps.path_bytes,
-    };
-    let found = walk(root, walk_caps, Closed::Refuse)?;
+    let found = walk(root, walk_caps(caps), Closed::Refuse)?;
     let (files, symlinks) = sort_out(found, caps)?;
     let targets = read_targets(root, symlinks)?;
     if let Destination::At(target) = dest {

@@ -27,6 +27,7 @@ mod scan;
 mod stamp;
 mod tree_path;
 mod tree_writer;
+mod upper;
 mod walk;
 mod working_copy;
 
@@ -34,7 +35,7 @@ pub use baseline::{Baseline, BaselineCache, BaselineError, Freshness};
 pub use changes::{Change, Changes, Oddity, OddityKind};
 pub use git::{GitError, git_version, ignored};
 pub use git_dir::{GitDir, GitDirError};
-pub use import::{ImportCaps, ImportError, TreeEntry, import, write_entries};
+pub use import::{ImportCaps, ImportError, TreeEntry, check_tree, import, write_entries};
 pub use manifest::{Entry, EntryMode, Manifest, ManifestError};
 pub use oid::{Oid, TreeId};
 pub use patch::{
@@ -43,4 +44,5 @@ pub use patch::{
 pub use remove::{RemoveError, remove_tree};
 pub use scan::{ScanCaps, ScanError};
 pub use tree_path::TreePath;
+pub use upper::upper_changes;
 pub use working_copy::{CopyError, WorkingCopy};

@@ -104,12 +104,27 @@ pub(crate) fn scan(
     known: &Known<'_>,
     caps: &ScanCaps,
 ) -> Result<Scan, ScanError> {
+    read(root, list(root, caps)?, known, caps, |_| false)
+}
+
+/// Lists a tree of the harness's own, opening what was closed.
+pub(crate) fn list(root: BorrowedFd<'_>, caps: &ScanCaps) -> Result<Vec<Found>, ScanError> {
     let walk_caps = WalkCaps {
         entries: caps.entries,
         depth: caps.depth,
         path_bytes: caps.path_bytes,
     };
-    let found = walk(root, walk_caps, Closed::Unlock)?;
+    Ok(walk(root, walk_caps, Closed::Unlock)?)
+}
+
+/// Reads what was listed. `is_other_link` knows the links of the tree that are not in the list.
+pub(crate) fn read(
+    root: BorrowedFd<'_>,
+    found: Vec<Found>,
+    known: &Known<'_>,
+    caps: &ScanCaps,
+    is_other_link: impl Fn(&[u8]) -> bool + Sync,
+) -> Result<Scan, ScanError> {
     let mut oddities = Vec::new();
     let mut has_scratch_git = false;
     let mut files = Vec::with_capacity(found.len());
@@ -143,9 +158,9 @@ pub(crate) fn scan(
     for (index, result) in indexes.into_iter().zip(hashed) {
         entries[index] = Some(result);
     }
-    oddities.extend(bad_links(root, &files)?);
+    oddities.extend(bad_links(root, &files, is_other_link)?);
     oddities.extend(outside_links(&files));
-    oddities.sort_by(|left, right| (&left.path, left.kind).cmp(&(&right.path, right.kind)));
+    oddities.sort();
     let (mut listed, mut stamps) = (
         Vec::with_capacity(files.len()),
         Vec::with_capacity(files.len()),
@@ -248,7 +263,7 @@ fn hash(
 }
 
 /// Opens a regular file of the harness's own copy, giving its owner the right to read it if he gave it up.
-fn open_owned(root: BorrowedFd<'_>, file: &Found) -> io::Result<(Stamp, std::fs::File)> {
+pub(crate) fn open_owned(root: BorrowedFd<'_>, file: &Found) -> io::Result<(Stamp, std::fs::File)> {
     if file.stamp.mode & 0o400 == 0 {
         beneath::unlock(root, &file.path, 0o400)?;
     }
@@ -363,7 +378,11 @@ fn oddities_of(found: &Found) -> Vec<OddityKind> {
 }
 
 /// Judges every link, also unchanged ones: a new link can turn an old one's target into a way out.
-fn bad_links(root: BorrowedFd<'_>, files: &[Found]) -> Result<Vec<Oddity>, ScanError> {
+fn bad_links(
+    root: BorrowedFd<'_>,
+    files: &[Found],
+    is_other_link: impl Fn(&[u8]) -> bool + Sync,
+) -> Result<Vec<Oddity>, ScanError> {
     let symlinks: Vec<&Found> = files
         .iter()
         .filter(|file| file.kind == FoundKind::Symlink)
@@ -374,18 +393,27 @@ fn bad_links(root: BorrowedFd<'_>, files: &[Found]) -> Result<Vec<Oddity>, ScanE
             path: link.path.clone(),
             source,
         })?;
-        let verdict = links::judge(&link.path, &target, |at| paths.contains(at));
-        Ok::<_, ScanError>(verdict.err().map(|bad| Oddity {
-            path: link.path.clone(),
-            kind: match bad {
-                BadLink::Absolute => OddityKind::AbsoluteLink,
-                BadLink::Leaves => OddityKind::LinkLeavesTree,
-                BadLink::IntoGit => OddityKind::LinkIntoGit,
-                BadLink::Gitmodules => OddityKind::GitmodulesLink,
-            },
-        }))
+        let is_link = |at: &[u8]| paths.contains(at) || is_other_link(at);
+        Ok::<_, ScanError>(odd_link(&link.path, &target, is_link))
     })?;
     Ok(judged.into_iter().flatten().collect())
+}
+
+pub(crate) fn odd_link(
+    path: &TreePath,
+    target: &[u8],
+    is_link: impl Fn(&[u8]) -> bool,
+) -> Option<Oddity> {
+    let bad = links::judge(path, target, is_link).err()?;
+    Some(Oddity {
+        path: path.clone(),
+        kind: match bad {
+            BadLink::Absolute => OddityKind::AbsoluteLink,
+            BadLink::Leaves => OddityKind::LinkLeavesTree,
+            BadLink::IntoGit => OddityKind::LinkIntoGit,
+            BadLink::Gitmodules => OddityKind::GitmodulesLink,
+        },
+    })
 }
 
 fn outside_links(files: &[Found]) -> Vec<Oddity> {

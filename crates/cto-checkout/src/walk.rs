@@ -57,6 +57,8 @@ pub(crate) struct Found {
     pub(crate) kind: FoundKind,
     pub(crate) stamp: Stamp,
     pub(crate) links: u64,
+    /// Which device it is, if it is one: major and minor number in one.
+    pub(crate) device: u64,
 }
 
 #[derive(Debug)]
@@ -153,6 +155,7 @@ fn list_directory(
             kind,
             stamp: Stamp::of(&stat),
             links: stat.st_nlink,
+            device: stat.st_rdev,
         };
         match kind {
             FoundKind::Directory { .. } => listed.directories.push(found),

@@ -87,6 +87,8 @@ outputs! {
         pub(crate) pack_digest: Digest,
         /// The patch, when no file was named and it is UTF-8.
         pub(crate) patch: Option<String>,
+        /// Files of the pack that this copy leaves out.
+        pub(crate) withheld: Vec<String>,
     }
     /// `cto import`.
     ImportOutput, ImportTag = "cto.import/v1" {
@@ -96,6 +98,8 @@ outputs! {
         pub(crate) origin: Origin,
         pub(crate) pack_digest: Option<Digest>,
         pub(crate) already_here: bool,
+        /// Files of the pack that are not here because its sender withheld them.
+        pub(crate) withheld: Vec<String>,
     }
     /// `cto matrix`, and its `report.json`.
     MatrixOutput, MatrixTag = "cto.matrix/v1" {

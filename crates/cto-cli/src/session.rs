@@ -18,6 +18,16 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Adds what `.env` of the config directory says, for names that the environment leaves open.
+    pub(crate) fn read_dotenv(&mut self) -> Result<(), Failure> {
+        // Without a place for the config there is none to read; who needs one is told then.
+        if let Ok((dir, _)) = self.config_place() {
+            let pairs = cto_runner::read_dotenv(&dir).map_err(Failure::from)?;
+            self.env = std::mem::take(&mut self.env).or_else(pairs);
+        }
+        Ok(())
+    }
+
     /// Where home is, and what said so.
     pub(crate) fn home_place(&self) -> Result<(PathBuf, &'static str), Failure> {
         Ok(cto_runner::resolve_home(

@@ -90,7 +90,7 @@ blockers! {
 
     GateMissing "gate_missing" Blocked GATE, GATE_LOG, Operator, "gate-missing", "gate missing: <name>", "set the lane's environment name to exactly 1";
     StageGateMissing "stage_gate_missing" Blocked GATE, GATE_LOG, Operator, "stage-gate-missing", "gate missing: <name>", "set the lane's stage name to exactly the digit that was asked for";
-    StageNotProven "stage_not_proven" Blocked GATE, GATE_LOG, Operator, "stage-not-proven", "gate missing: <name>", "`cto ladder climb` gets the proof of the stage before";
+    StageNotProven "stage_not_proven" Blocked GATE, GATE_LOG, Operator, "stage-not-proven", "gate missing: <name>", "a stage needs the proof of the one before, and its mutation mode";
     SourceNotAdmitted "source_not_admitted" Blocked GATE, GATE_LOG, Operator, "source-not-admitted", "gate missing: <name>", "`cto admit source`";
     SourceNotOwned "source_not_owned" Blocked GATE, GATE_LOG, Operator, "source-not-owned", "gate missing: <name>", "only a local repository that you own can be copied";
     BinaryNotAdmitted "binary_not_admitted" Blocked GATE, GATE_LOG, Operator, "binary-not-admitted", "gate missing: <name>", "`cto admit binary`";

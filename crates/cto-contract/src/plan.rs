@@ -29,6 +29,11 @@ wire_enum! {
     pub enum LimitSource { Default = "default", Contract = "contract", Flag = "flag", Environment = "environment", Config = "config" }
 }
 
+wire_enum! {
+    /// How a tree of its own is made: a real copy, or an overlay over one that nobody writes.
+    pub enum TreeKind { Copy = "copy", Overlay = "overlay" }
+}
+
 /// The plan that `plan.updated` records and `cto run --plan` would print.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LaunchPlan {
@@ -39,8 +44,10 @@ pub struct LaunchPlan {
     pub wall_seconds_from: LimitSource,
     pub network: NetworkClass,
     pub sandbox: SandboxPlan,
-    /// How copies are made: `copy` or `overlay`.
-    pub workspace_kind: String,
+    /// What the backend works in.
+    pub workspace_kind: TreeKind,
+    /// What the checks run in.
+    pub checks_kind: TreeKind,
     pub baseline_tree_id: TreeId,
     pub baseline_files: u64,
     pub verification: Vec<String>,

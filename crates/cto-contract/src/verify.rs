@@ -4,8 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Digest, RunId};
+use crate::text;
 use crate::trust::Origin;
 use crate::words::{ClaimLevel, RunStatus};
+
+/// Longest list of withheld files that is shown to a person.
+const WITHHELD_CHARS_MAX: usize = 1000;
 
 wire_const! {
     /// Schema tag of the answer.
@@ -23,6 +27,8 @@ wire_enum! {
         FileSpecial = "file_special",
         FileOversized = "file_oversized",
         FileUnreadable = "file_unreadable",
+        WithheldMalformed = "withheld_malformed",
+        WithheldPresent = "withheld_present",
         DigestMismatch = "digest_mismatch",
         SumsMalformed = "sums_malformed",
         EnvelopeMalformed = "envelope_malformed",
@@ -105,4 +111,18 @@ pub struct VerifyReport {
     pub checked: Vec<VerifyCheck>,
     pub errors: Vec<VerifyError>,
     pub claims: Vec<Claim>,
+    /// Sealed files that this copy leaves out on purpose, sorted by bytes; their digests could not be checked.
+    #[serde(default)]
+    pub withheld: Vec<String>,
+}
+
+/// Says how many files are withheld, and which; none when all are there.
+pub fn withheld_text(withheld: &[String]) -> Option<String> {
+    let files = match withheld.len() {
+        0 => return None,
+        1 => "1 file".to_owned(),
+        many => format!("{many} files"),
+    };
+    let names = text::shorten(&withheld.join(", "), WITHHELD_CHARS_MAX);
+    Some(format!("{files}: {names}"))
 }

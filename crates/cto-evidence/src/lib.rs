@@ -16,4 +16,5 @@ pub mod seal;
 pub mod sums;
 pub mod trust;
 pub mod verify;
+pub mod withheld;
 pub mod writer;

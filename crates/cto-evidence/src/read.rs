@@ -12,8 +12,9 @@ use cto_contract::verify::{VerifyCode, VerifyError};
 use crate::canonical::{HASH_BUFFER_BYTES, Hasher};
 use crate::chain::{ChainError, Log, LogReader};
 use crate::pack::{PackDir, PackFile, finding};
+use crate::withheld::WITHHELD;
 
-/// Largest JSON file that is judged, and largest `SHA256SUMS`.
+/// Largest JSON file that is judged, and largest `SHA256SUMS` and `WITHHELD`.
 pub(crate) const JSON_BYTES_MAX: u64 = 64 << 20;
 /// Largest log.
 pub(crate) const LOG_BYTES_MAX: u64 = 4 << 30;
@@ -51,7 +52,8 @@ fn role(path: &str) -> (Role, u64) {
         | artifact::ELIGIBILITY
         | artifact::TASK_CONTRACT
         | artifact::SHA256SUMS
-        | artifact::ATTESTATION => (Role::Kept, JSON_BYTES_MAX),
+        | artifact::ATTESTATION
+        | WITHHELD => (Role::Kept, JSON_BYTES_MAX),
         _ => (Role::Hashed, u64::MAX),
     }
 }

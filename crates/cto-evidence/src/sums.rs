@@ -6,6 +6,7 @@ use cto_contract::artifact::{ATTESTATION, SHA256SUMS};
 use cto_contract::ids::Digest;
 
 use crate::pack::is_pack_path;
+use crate::withheld::WITHHELD;
 
 /// A list that is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +52,7 @@ pub fn read_sums(bytes: &[u8]) -> Result<BTreeMap<String, Digest>, SumsError> {
         if !is_pack_path(path) {
             return Err(fail("names a path that no pack may hold"));
         }
-        if path == SHA256SUMS || path == ATTESTATION {
+        if [SHA256SUMS, ATTESTATION, WITHHELD].contains(&path) {
             return Err(fail("names a file that cannot be in the list"));
         }
         if last.is_some_and(|l| l.as_bytes() >= path.as_bytes()) {
@@ -94,10 +95,12 @@ mod tests {
             check(format!("{d}  a\n{d}  a\n")),
             "line 2: is out of order: paths ascend by their bytes, each once"
         );
-        assert_eq!(
-            check(format!("{d}  SHA256SUMS\n")),
-            "line 1: names a file that cannot be in the list"
-        );
+        for own in ["SHA256SUMS", "attestation.dsse.json", "WITHHELD"] {
+            assert_eq!(
+                check(format!("{d}  {own}\n")),
+                "line 1: names a file that cannot be in the list"
+            );
+        }
         assert_eq!(
             check(format!("{}  a\n", d.as_str().to_uppercase())),
             "line 1: does not begin with a SHA-256 in lower-case hex"

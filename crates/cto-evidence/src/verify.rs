@@ -21,6 +21,7 @@ use cto_contract::verify::{Integrity, VerifyCheck, VerifyCode, VerifyReport, Ver
 
 use crate::key::PublicKey;
 use crate::pack::PackDir;
+use change::Patch;
 use documents::{Documents, Facts};
 use files::Files;
 use findings::Findings;
@@ -171,9 +172,12 @@ fn judge(files: &Files, documents: &Documents, done: &mut Checked, findings: &mu
     }
     let Some(log) = &documents.log else { return };
     let facts = Facts::of(log);
-    if let Some(patch) = files.bytes_of(PATCH) {
-        change::check(report, &facts, documents.contract.as_ref(), patch, findings);
+    let contract = documents.contract.as_ref();
+    if let Some(bytes) = files.bytes_of(PATCH) {
+        change::check(report, &facts, contract, Patch::There(bytes), findings);
         done.checks.push(VerifyCheck::Policy);
+    } else if let Some(digest) = files.digest_of_withheld(PATCH) {
+        change::check(report, &facts, contract, Patch::Withheld(digest), findings);
     }
     verdict::check_story(report, log, &facts, documents, findings);
     verdict::check_verdict(report, &facts, documents, findings);
@@ -237,10 +241,11 @@ fn answer(findings: Findings, done: Checked) -> VerifyReport {
         status: done.signed.as_ref().map(|s| s.predicate.status),
         keyid: done.signed.as_ref().map(|s| s.signer.keyid()),
         pack_digest: done.files.pack_digest,
-        files: done.files.paths.len() as u64,
+        files: (done.files.paths.len() - done.files.withheld.len()) as u64,
         bytes: done.files.bytes,
         checked,
         errors: findings.into_errors(),
         claims: done.claims,
+        withheld: done.files.withheld.into_iter().collect(),
     }
 }

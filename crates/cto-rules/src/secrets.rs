@@ -87,6 +87,21 @@ impl Known {
         }
     }
 
+    /// Places instead of secrets: each value, spelled just so, is replaced by its name alone.
+    ///
+    /// A pack names no path of the machine it was made on.
+    pub fn places(places: Vec<(String, Vec<u8>)>) -> Self {
+        let (names, values): (Vec<String>, Vec<Vec<u8>>) = places.into_iter().unzip();
+        let spellings: Vec<(Vec<u8>, usize)> =
+            values.into_iter().enumerate().map(|(n, value)| (value, n)).collect();
+        Self {
+            markers: names.iter().map(|name| name.clone().into_bytes()).collect(),
+            names,
+            ignored: Vec::new(),
+            automaton: Arc::new(Automaton::new(&spellings)),
+        }
+    }
+
     /// Nothing known.
     pub fn none() -> Self {
         Self::new(Vec::new())

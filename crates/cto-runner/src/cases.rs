@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use cto_checkout::{
-    Baseline, BaselineCache, BaselineError, EntryMode, ImportCaps, ImportError, TreeEntry, import,
-    write_entries,
+    Baseline, BaselineCache, BaselineError, EntryMode, ImportCaps, ImportError, TreeEntry,
+    check_tree, import, write_entries,
 };
 use cto_contract::case::CaseFile;
 use cto_contract::document::DocumentError;
@@ -214,6 +214,23 @@ impl Case {
             file,
             source: Source::Directory(dir.to_owned()),
         })
+    }
+
+    /// Refuses a case whose trees can't be taken in, before a run id is given out. Shipped ones are known to be fit.
+    pub fn check(&self) -> Result<(), CaseError> {
+        let Source::Directory(dir) = &self.source else {
+            return Ok(());
+        };
+        for part in ["workspace", "fake", "oracle"] {
+            let tree = dir.join(part);
+            if part == "workspace" || tree.exists() {
+                check_tree(&tree, &ImportCaps::default()).map_err(|source| CaseError::Tree {
+                    id: self.file.id.clone(),
+                    source: Box::new(source),
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether the case ships with the binary.

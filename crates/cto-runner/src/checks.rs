@@ -30,13 +30,22 @@ pub(crate) struct Checker {
     pub(crate) limits: Effective,
     pub(crate) stop: StopToken,
     pub(crate) known: Known,
+    /// Paths of this machine and what a pack calls them.
+    pub(crate) places: Known,
 }
 
 /// A place where commands run: a tree, and scratch of its own.
 pub(crate) struct Bench {
+    /// Where the commands see the tree.
     pub(crate) tree: PathBuf,
     pub(crate) scratch: PathBuf,
-    pub(crate) overlay: Option<Overlay>,
+    layer: Option<Layer>,
+}
+
+/// An overlay over a tree that nobody writes: what the commands leave is in `upper`.
+struct Layer {
+    lower: PathBuf,
+    upper: PathBuf,
 }
 
 /// One execution, with its output kept in a file.
@@ -55,7 +64,7 @@ pub(crate) struct CanaryRun {
 }
 
 impl Bench {
-    /// Makes scratch for a tree.
+    /// Commands run in the tree itself.
     pub(crate) fn new(tree: &Path, scratch: &Path) -> io::Result<Self> {
         for dir in ["home", "tmp"] {
             fs::create_dir_all(scratch.join(dir))?;
@@ -63,8 +72,48 @@ impl Bench {
         Ok(Self {
             tree: tree.to_owned(),
             scratch: scratch.to_owned(),
-            overlay: None,
+            layer: None,
         })
+    }
+
+    /// Commands run at `tree` in an overlay over `lower`, which stays as it is.
+    pub(crate) fn over(lower: &Path, tree: &Path, scratch: &Path) -> io::Result<Self> {
+        let upper = scratch.join("upper");
+        fs::create_dir_all(&upper)?;
+        fs::create_dir_all(tree)?;
+        let layer = Some(Layer {
+            lower: lower.to_owned(),
+            upper,
+        });
+        Ok(Self {
+            layer,
+            ..Self::new(tree, scratch)?
+        })
+    }
+
+    /// The upper directory, when there is one.
+    pub(crate) fn upper(&self) -> Option<&Path> {
+        self.layer.as_ref().map(|l| l.upper.as_path())
+    }
+
+    /// Where a file of the tree is written and found from outside.
+    fn outside(&self, path: &str) -> PathBuf {
+        self.upper().unwrap_or(&self.tree).join(path)
+    }
+
+    /// The overlay of one launch. Each needs a work directory that no mount has used.
+    fn overlay(&self, name: &str) -> io::Result<Option<Overlay>> {
+        let Some(layer) = &self.layer else {
+            return Ok(None);
+        };
+        let work = self.scratch.join(format!("work-{name}"));
+        fs::create_dir_all(&work)?;
+        Ok(Some(Overlay {
+            lower: layer.lower.clone(),
+            upper: layer.upper.clone(),
+            work,
+            at: self.tree.clone(),
+        }))
     }
 
     fn places(&self) -> Places {
@@ -78,6 +127,26 @@ impl Bench {
 }
 
 impl Checker {
+    /// Whether an overlay over this tree can be mounted here: tried, not guessed.
+    pub(crate) fn can_overlay(&self, lower: &Path, scratch: &Path) -> bool {
+        let tried = || -> io::Result<bool> {
+            let bench = Bench::over(lower, &scratch.join("tree"), scratch)?;
+            let request = LaunchRequest {
+                argv: ["/bin/sh", "-c", "exit 0"].map(OsString::from).to_vec(),
+                env: BTreeMap::new(),
+                cwd: bench.tree.clone(),
+                read_only: Vec::new(),
+                overlay: bench.overlay("try")?,
+                limits: self.limits.sandbox(),
+                network: Network::None,
+                grace: GRACE,
+            };
+            let launched = self.launcher.launch(&request, &self.stop, &mut |_, _| {});
+            Ok(launched.is_ok_and(|o| o.end == End::Exited(0)))
+        };
+        tried().unwrap_or(false)
+    }
+
     /// The untouched baseline: every command runs, whatever the others did, and runners tell tests by name.
     pub(crate) fn baseline(&self, bench: &Bench) -> io::Result<Vec<Execution>> {
         let commands = self.contract.verification_commands.iter().enumerate();
@@ -144,7 +213,10 @@ impl Checker {
             });
         };
         let plan = runner.canary(&command.run, token);
-        let path = bench.tree.join(&plan.path);
+        let path = bench.outside(&plan.path);
+        if let Some(above) = path.parent() {
+            fs::create_dir_all(above)?;
+        }
         let planted =
             File::create_new(&path).and_then(|mut file| file.write_all(plan.content.as_bytes()));
         if let Err(error) = planted {
@@ -226,19 +298,19 @@ impl Checker {
             env: to_os(env),
             cwd: bench.tree.clone(),
             read_only: oracle.cloned().into_iter().collect(),
-            overlay: bench.overlay.clone(),
+            overlay: bench.overlay(name)?,
             limits: self.limits.sandbox(),
             network: Network::None,
             grace: GRACE,
         };
         let output = bench.scratch.join(format!("{name}.log"));
-        let mut log = RedactedFile::create(&output, &self.known)?;
+        let mut log = RedactedFile::create(&output, &self.known, &self.places)?;
         let launched = self
             .launcher
             .launch(&request, &self.stop, &mut |_, bytes| log.push(bytes));
         log.finish()?;
         let junit = match &command.expect.junit {
-            Some(path) => read_text(&bench.tree.join(path.as_str()))
+            Some(path) => read_text(&bench.outside(path.as_str()))
                 .ok()
                 .and_then(|t| read_junit(&t)),
             None => None,
@@ -315,23 +387,27 @@ fn read_text(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A file that gets output with the known secrets taken out.
+/// A file that gets output with the known secrets taken out and the machine's paths renamed.
 pub(crate) struct RedactedFile {
     file: io::BufWriter<File>,
-    redactor: Redactor,
+    secrets: Redactor,
+    places: Redactor,
+    clean: Vec<u8>,
     buffer: Vec<u8>,
     error: Option<io::Error>,
 }
 
 impl RedactedFile {
-    pub(crate) fn create(path: &Path, known: &Known) -> io::Result<Self> {
-        Ok(Self::new(File::create_new(path)?, known))
+    pub(crate) fn create(path: &Path, known: &Known, places: &Known) -> io::Result<Self> {
+        Ok(Self::new(File::create_new(path)?, known, places))
     }
 
-    pub(crate) fn new(file: File, known: &Known) -> Self {
+    pub(crate) fn new(file: File, known: &Known, places: &Known) -> Self {
         Self {
             file: io::BufWriter::new(file),
-            redactor: Redactor::new(known),
+            secrets: Redactor::new(known),
+            places: Redactor::new(places),
+            clean: Vec::new(),
             buffer: Vec::new(),
             error: None,
         }
@@ -339,16 +415,21 @@ impl RedactedFile {
 
     /// Takes bytes; the first error is kept and ends the writing.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.clean.clear();
         self.buffer.clear();
-        self.redactor.push(bytes, &mut self.buffer);
+        self.secrets.push(bytes, &mut self.clean);
+        self.places.push(&self.clean, &mut self.buffer);
         if self.error.is_none() {
             self.error = self.file.write_all(&self.buffer).err();
         }
     }
 
     pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.clean.clear();
         self.buffer.clear();
-        self.redactor.finish(&mut self.buffer);
+        self.secrets.finish(&mut self.clean);
+        self.places.push(&self.clean, &mut self.buffer);
+        self.places.finish(&mut self.buffer);
         match self.error.take() {
             Some(error) => Err(error),
             None => self

@@ -54,7 +54,10 @@ const BACKWARD_MILLIS_MAX: i64 = 50;
 impl RunClock {
     /// Goes on after the last time that a log holds.
     pub(crate) fn after(last: Utc) -> Self {
-        Self(Rc::new(Cell::new(Seen { last: Some(last), went_back: false })))
+        Self(Rc::new(Cell::new(Seen {
+            last: Some(last),
+            went_back: false,
+        })))
     }
 
     pub(crate) fn now(&self) -> Utc {
@@ -89,11 +92,23 @@ mod tests {
     fn time_in_a_log_never_goes_backwards_and_a_real_step_back_is_remembered() {
         let at = |t: &str| t.parse::<Utc>().unwrap();
         let clock = RunClock::default();
-        assert_eq!(clock.tick(at("2026-01-01T00:00:10Z")), at("2026-01-01T00:00:10Z"));
-        assert_eq!(clock.tick(at("2026-01-01T00:00:09.98Z")), at("2026-01-01T00:00:10Z"));
+        assert_eq!(
+            clock.tick(at("2026-01-01T00:00:10Z")),
+            at("2026-01-01T00:00:10Z")
+        );
+        assert_eq!(
+            clock.tick(at("2026-01-01T00:00:09.98Z")),
+            at("2026-01-01T00:00:10Z")
+        );
         assert!(!clock.went_back());
-        assert_eq!(clock.tick(at("2026-01-01T00:00:05Z")), at("2026-01-01T00:00:10Z"));
+        assert_eq!(
+            clock.tick(at("2026-01-01T00:00:05Z")),
+            at("2026-01-01T00:00:10Z")
+        );
         assert!(clock.went_back());
-        assert_eq!(clock.tick(at("2026-01-01T00:00:11Z")), at("2026-01-01T00:00:11Z"));
+        assert_eq!(
+            clock.tick(at("2026-01-01T00:00:11Z")),
+            at("2026-01-01T00:00:11Z")
+        );
     }
 }

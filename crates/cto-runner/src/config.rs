@@ -65,6 +65,59 @@ impl Config {
     }
 }
 
+/// Names that `.env` of the config directory may set. It holds places and names, never a secret.
+const DOTENV_NAMES: [&str; 5] = [
+    "HERMES_HOME",
+    "CTO_HOME",
+    "GITHUB_ORG",
+    "DEFAULT_SANDCASTLE_PROVIDER",
+    "SANDCASTLE_REPO",
+];
+
+/// Reads `.env` of the config directory: `NAME=value` lines, `#` comments, optional quotes.
+pub fn read_dotenv(dir: &Path) -> Result<Vec<(String, String)>, ConfigError> {
+    let Some(bytes) = read_if_there(&dir.join(".env"))? else {
+        return Ok(Vec::new());
+    };
+    home::check_private(dir).map_err(ConfigError::Directory)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut pairs = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let refused = |message: String| {
+            ConfigError::Invalid(DocumentError {
+                name: ".env".to_owned(),
+                line: number,
+                column: 1,
+                message,
+            })
+        };
+        let (name, value) = line
+            .split_once('=')
+            .ok_or_else(|| refused("expected NAME=value".to_owned()))?;
+        let name = name.trim();
+        if !DOTENV_NAMES.contains(&name) {
+            let shown = cto_contract::text::shorten(name, 60);
+            return Err(refused(format!(
+                "`{shown}` can't be set here; only {} can",
+                DOTENV_NAMES.join(", ")
+            )));
+        }
+        let value = value.trim();
+        let unquoted = ['"', '\'']
+            .iter()
+            .find_map(|q| value.strip_prefix(*q)?.strip_suffix(*q))
+            .unwrap_or(value);
+        if !unquoted.is_empty() {
+            pairs.push((name.to_owned(), unquoted.to_owned()));
+        }
+    }
+    Ok(pairs)
+}
+
 fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),

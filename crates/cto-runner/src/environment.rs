@@ -12,6 +12,14 @@ impl Environment {
         Self(pairs.into_iter().collect())
     }
 
+    /// Adds values for names that are not set: what the process was started with always wins.
+    pub fn or_else(mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        for (name, value) in pairs {
+            self.0.entry(name).or_insert(value);
+        }
+        self
+    }
+
     /// The value, if it is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0

@@ -87,7 +87,9 @@ pub enum RunError {
     Case(#[from] CaseError),
     #[error("a case runs at stage 1 or 2; stage {0} needs a repository")]
     StageNeedsRepository(Stage),
-    #[error("the case holds something that looks like a secret ({rule}, line {line} of its contract)")]
+    #[error(
+        "the case holds something that looks like a secret ({rule}, line {line} of its contract)"
+    )]
     SecretInContract { rule: String, line: usize },
     #[error("the run directory can't be made")]
     Create(#[source] io::Error),
@@ -151,9 +153,13 @@ impl Harness {
         if let Some(stage) = request.stage.filter(|s| s.number() > 2) {
             return Err(RunError::StageNeedsRepository(stage));
         }
+        request.case.check()?;
         let contract = serde_json::to_string_pretty(&request.case.file).unwrap_or_default();
         if let Some(finding) = cto_rules::secrets::refuse_in_record(&contract) {
-            return Err(RunError::SecretInContract { rule: finding.rule.to_string(), line: finding.line });
+            return Err(RunError::SecretInContract {
+                rule: finding.rule.to_string(),
+                line: finding.line,
+            });
         }
         let mut live = Live::create(self, request, stop.clone(), observer)?;
         loop {

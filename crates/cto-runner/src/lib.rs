@@ -22,12 +22,13 @@ mod transfer;
 
 pub use cases::{Case, CaseError, Catalog};
 pub use clock::now;
-pub use config::{Config, ConfigError, read_trusted_key};
+pub use config::{Config, ConfigError, read_dotenv, read_trusted_key};
 pub use environment::Environment;
 pub use harness::{Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult, index_row};
 pub use home::{Home, HomeError, resolve_config, resolve_home};
 pub use journal::{JournalError, Observer};
 pub use keyring::{KeyringError, add_trusted, key_path, load_or_create, rotate};
+pub use limits::{OUTPUT_MB_DEFAULT, WALL_SECONDS_DEFAULT};
 pub use lock::{Holder, LockError};
 pub use recover::{RecoverError, Recovered, live_runs, recover_all};
 pub use reference::{PackRef, ReferenceError};

@@ -5,8 +5,10 @@ use std::time::Duration;
 use cto_contract::plan::LimitSource;
 use cto_contract::task::Limits;
 
-const WALL_SECONDS_DEFAULT: u64 = 600;
-const OUTPUT_MB_DEFAULT: u64 = 64;
+/// Wall clock of a run that names none.
+pub const WALL_SECONDS_DEFAULT: u64 = 600;
+/// Output cap of a run that names none.
+pub const OUTPUT_MB_DEFAULT: u64 = 64;
 
 /// The limits of a run after all settings were looked at.
 #[derive(Debug, Clone, Copy)]

@@ -13,7 +13,7 @@ use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{
     EventKind, LimitHit, RunRecovered, RunStarted, Step, StepFinished, StepStarted,
 };
-use cto_contract::ids::{Digest, Nonce, RunId};
+use cto_contract::ids::{Digest, Nonce, RunId, TreeId};
 use cto_contract::task::TaskContract;
 use cto_contract::words::{Lane, MutationMode, Stage};
 use cto_evidence::chain::LineChain;
@@ -31,7 +31,7 @@ use crate::limits::Effective;
 use crate::lock::{Holder, Lock};
 use crate::{VERSION, error_chain};
 use cto_contract::artifact::TASK_CONTRACT;
-use cto_contract::plan::SandboxPlan;
+use cto_contract::plan::{SandboxPlan, TreeKind};
 use cto_contract::words::SandboxClass;
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_evidence::writer::PackWriter;
@@ -51,6 +51,7 @@ pub(crate) struct Live<'h> {
     pub(crate) stage: Stage,
     pub(crate) limits: Effective,
     pub(crate) known: Known,
+    pub(crate) places: Known,
     pub(crate) stop: StopToken,
     pub(crate) parts: Parts,
     pub(crate) book: Book,
@@ -69,7 +70,13 @@ pub(crate) struct Parts {
     pub(crate) identity_digest: Option<Digest>,
     pub(crate) baseline_checks: Option<JoinHandle<io::Result<Vec<Execution>>>>,
     pub(crate) patch: Option<Patch>,
-    pub(crate) applied: Option<WorkingCopy>,
+    pub(crate) applied: Option<Applied>,
+}
+
+/// The fresh copy with only the patch applied, and the tree that it was found to hold.
+pub(crate) struct Applied {
+    pub(crate) copy: WorkingCopy,
+    pub(crate) tree_id: TreeId,
 }
 
 impl Parts {
@@ -85,6 +92,8 @@ pub(crate) struct Prepared {
     pub(crate) copy: WorkingCopy,
     pub(crate) git_dir: GitDir,
     pub(crate) checker: Arc<Checker>,
+    /// What the checks run in.
+    pub(crate) checks_kind: TreeKind,
 }
 
 /// When each artifact was written, by the run's own clocks.
@@ -229,6 +238,7 @@ impl<'h> Live<'h> {
             request,
             book,
             known: Known::new(harness.env.secrets()),
+            places: places(&work, harness.home.root()),
             run_id,
             nonce,
             pack,
@@ -351,6 +361,23 @@ impl<'h> Live<'h> {
     }
 }
 
+/// What a pack calls the places of a run.
+fn places(work: &Path, home: &Path) -> Known {
+    let named = ["workspace", "baseline", "checked-tree", "checked", "canary"]
+        .map(|tree| (work.join(tree), "$WORKSPACE"))
+        .into_iter()
+        .chain([
+            (work.join("oracle"), "$CTO_ORACLE"),
+            (work.join("scratch"), "$SCRATCH"),
+            (home.to_owned(), "$CTO_HOME"),
+        ]);
+    Known::places(
+        named
+            .map(|(path, name)| (name.to_owned(), path.into_os_string().into_encoded_bytes()))
+            .collect(),
+    )
+}
+
 /// Makes the work directory under an id that nobody has, and holds its lock before anybody can see it there.
 fn reserve(
     harness: &Harness,
@@ -364,7 +391,10 @@ fn reserve(
         if harness.home.pack(&run_id).exists() {
             continue;
         }
-        let hidden = harness.home.work().join(format!(".new-{}-{run_id}", holder.pid));
+        let hidden = harness
+            .home
+            .work()
+            .join(format!(".new-{}-{run_id}", holder.pid));
         fs::create_dir(&hidden).map_err(RunError::Create)?;
         let lock = Lock::take(&hidden.join("lock"), holder)?;
         match rustix::fs::renameat_with(
@@ -381,7 +411,9 @@ fn reserve(
             }
         }
     }
-    Err(RunError::Create(last.unwrap_or_else(|| io::Error::other("no free run id"))))
+    Err(RunError::Create(
+        last.unwrap_or_else(|| io::Error::other("no free run id")),
+    ))
 }
 
 pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {

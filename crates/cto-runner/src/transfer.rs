@@ -2,6 +2,7 @@
 
 mod unpack;
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufWriter, Read as _, Seek as _, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -14,6 +15,7 @@ use cto_contract::verify::{Integrity, VerifyReport};
 use cto_contract::words::RunStatus;
 use cto_evidence::pack::{ENTRIES_MAX, PackDir};
 use cto_evidence::verify::{VerifyOptions, verify};
+use cto_evidence::withheld::{WITHHELD, may_be_withheld, write_withheld};
 use cto_evidence::writer::WriteError;
 use cto_store::StoreError;
 use flate2::GzBuilder;
@@ -37,6 +39,10 @@ pub enum TransferError {
     },
     #[error("run {run_id} is `{status}`; only the patch of a pass is handed over")]
     NotAPass { run_id: RunId, status: RunStatus },
+    #[error("`{path}` can't be withheld: {why}")]
+    NotWithheld { path: String, why: &'static str },
+    #[error("`{path}` of run {run_id} is withheld from this copy of the pack")]
+    Withheld { run_id: RunId, path: &'static str },
     #[error("could not read `{path}`")]
     Read { path: PathBuf, source: io::Error },
     #[error("could not write `{path}`")]
@@ -69,6 +75,8 @@ impl TransferError {
         match self {
             Self::Broken { .. } => "pack_broken",
             Self::NotAPass { .. } => "run_not_passed",
+            Self::NotWithheld { .. } => "withhold_refused",
+            Self::Withheld { .. } => "file_withheld",
             Self::Read { .. } => "transfer_unreadable",
             Self::Write { .. } => "transfer_not_written",
             Self::NotAnArchive { .. } => "archive_unknown",
@@ -93,7 +101,9 @@ impl TransferError {
     pub const fn is_about_input(&self) -> bool {
         matches!(
             self,
-            Self::NotAnArchive { .. }
+            Self::NotWithheld { .. }
+                | Self::Withheld { .. }
+                | Self::NotAnArchive { .. }
                 | Self::Malformed(_)
                 | Self::Refused { .. }
                 | Self::TooMany
@@ -111,6 +121,8 @@ pub struct Exported {
     pub pack_digest: Digest,
     /// Bytes of the file.
     pub bytes: u64,
+    /// Files of the pack that what was written leaves out, by this export or an earlier one.
+    pub withheld: Vec<String>,
 }
 
 /// What was taken in.
@@ -151,12 +163,16 @@ fn check(
 }
 
 /// Writes the archive of a pack that verifies: gzip when the name ends in `gz`. Same pack, same bytes.
+///
+/// The files of `withhold` are left out and named in the archive's `WITHHELD`, with those that were withheld before.
 pub fn export_tar(
     pack: &Path,
     expect: Option<&RunId>,
     file: &Path,
+    withhold: &[String],
 ) -> Result<Exported, TransferError> {
-    let (_, run_id, pack_digest) = check(pack, expect)?;
+    let (verified, run_id, pack_digest) = check(pack, expect)?;
+    let withheld = withheld_in_all(pack, verified.withheld, withhold)?;
     let zipped = file
         .extension()
         .is_some_and(|e| e.eq_ignore_ascii_case("gz") || e.eq_ignore_ascii_case("tgz"));
@@ -167,12 +183,12 @@ pub fn export_tar(
                 .mtime(0)
                 .operating_system(GZIP_SYSTEM_UNKNOWN)
                 .write(out, flate2::Compression::default());
-            archive(pack, &run_id, gzip)?
+            archive(pack, &run_id, &withheld, gzip)?
                 .finish()?
                 .into_inner()
                 .map_err(io::IntoInnerError::into_error)
         } else {
-            archive(pack, &run_id, out)?
+            archive(pack, &run_id, &withheld, out)?
                 .into_inner()
                 .map_err(io::IntoInnerError::into_error)
         }
@@ -181,29 +197,78 @@ pub fn export_tar(
         run_id,
         pack_digest,
         bytes,
+        withheld: withheld.into_iter().collect(),
     })
 }
 
-fn archive<W: Write>(pack: &Path, run_id: &RunId, out: W) -> io::Result<W> {
+/// What the archive leaves out: what the pack lacks already, and what is asked for, if that may be and is there.
+fn withheld_in_all(
+    pack: &Path,
+    before: Vec<String>,
+    asked: &[String],
+) -> Result<BTreeSet<String>, TransferError> {
+    let dir = PackDir::open(pack).map_err(|source| TransferError::Read {
+        path: pack.to_owned(),
+        source,
+    })?;
+    let here: BTreeSet<String> = dir.walk().files.into_iter().map(|f| f.path).collect();
+    let mut all: BTreeSet<String> = before.into_iter().collect();
+    for path in asked {
+        let refuse = |why| TransferError::NotWithheld {
+            path: path.clone(),
+            why,
+        };
+        if !may_be_withheld(path) {
+            return Err(refuse(
+                "only patch.diff, test.log and files under backend/ may be",
+            ));
+        }
+        if !here.contains(path) {
+            return Err(refuse("the pack has no such file"));
+        }
+        all.insert(path.clone());
+    }
+    Ok(all)
+}
+
+fn archive<W: Write>(
+    pack: &Path,
+    run_id: &RunId,
+    withheld: &BTreeSet<String>,
+    out: W,
+) -> io::Result<W> {
     let dir = PackDir::open(pack)?;
     let mut builder = tar::Builder::new(out);
     builder.mode(tar::HeaderMode::Deterministic);
-    for listed in dir.walk().files {
-        let file = dir
-            .open_listed(&listed)
-            .map_err(|e| io::Error::other(e.message))?;
+    let mut append = |path: &str, size: u64, bytes: &mut dyn io::Read| {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(tar::EntryType::Regular);
-        header.set_size(listed.size);
+        header.set_size(size);
         header.set_mode(0o644);
         header.set_mtime(0);
         header.set_uid(0);
         header.set_gid(0);
-        builder.append_data(
-            &mut header,
-            Path::new(run_id.as_str()).join(&listed.path),
-            file.take(listed.size),
-        )?;
+        let name = Path::new(run_id.as_str()).join(path);
+        builder.append_data(&mut header, name, bytes.take(size))
+    };
+    let mut list = Some(write_withheld(withheld)).filter(|list| !list.is_empty());
+    for listed in dir.walk().files {
+        // The list in its place among the others: who exports an import again gets the same bytes.
+        if listed.path.as_str() >= WITHHELD
+            && let Some(list) = list.take()
+        {
+            append(WITHHELD, list.len() as u64, &mut list.as_slice())?;
+        }
+        if listed.path == WITHHELD || withheld.contains(&listed.path) {
+            continue;
+        }
+        let mut file = dir
+            .open_listed(&listed)
+            .map_err(|e| io::Error::other(e.message))?;
+        append(&listed.path, listed.size, &mut file)?;
+    }
+    if let Some(list) = list {
+        append(WITHHELD, list.len() as u64, &mut list.as_slice())?;
     }
     builder.into_inner()
 }
@@ -226,6 +291,12 @@ pub fn export_patch(
             });
         }
     }
+    if verified.withheld.iter().any(|path| path == PATCH) {
+        return Err(TransferError::Withheld {
+            run_id,
+            path: PATCH,
+        });
+    }
     let path = pack.join(PATCH);
     let failed = |source| TransferError::Read {
         path: path.clone(),
@@ -242,6 +313,7 @@ pub fn export_patch(
             run_id,
             pack_digest,
             bytes: bytes.len() as u64,
+            withheld: verified.withheld,
         },
         bytes,
     ))
@@ -359,12 +431,16 @@ fn take_in(harness: &Harness, source: &Path, stage: &Path) -> Result<Imported, T
     };
     let verified = verify(stage, &trusted);
     if pack.symlink_metadata().is_ok() {
-        let same = check(&pack, Some(&run_id)).is_ok_and(|(_, _, here)| here == digest);
+        let here = verify(&pack, &trusted);
+        // Nothing is added to a pack, so one that brings files which the one here lacks is another.
+        let same = here.integrity == Integrity::Ok
+            && here.pack_digest.as_ref() == Some(&digest)
+            && here.withheld.iter().all(|p| verified.withheld.contains(p));
         return if same {
             Ok(Imported {
                 run_id,
                 pack,
-                verified,
+                verified: here,
                 already_here: true,
             })
         } else {

@@ -21,7 +21,7 @@ case="$1"; place="$2"
 cp -r "$case/workspace" "$place/a"
 cp -r "$case/workspace" "$place/b"
 cd "$place/a"
-git apply --whitespace=nowarn "$case/fake.patch"
+GIT_CEILING_DIRECTORIES="$place" git apply --whitespace=nowarn "$case/fake.patch"
 python3 -m unittest -q 2> "$place/test.log"
 git diff --no-index --binary "$place/b" "$place/a" > "$place/patch.diff" || true
 test -s "$place/patch.diff"
@@ -256,6 +256,7 @@ impl Bench {
         )?;
         output_of(
             Command::new("git")
+                .env("GIT_CEILING_DIRECTORIES", self.place.path())
                 .args(["apply", "--whitespace=nowarn"])
                 .arg(case.join("fake.patch"))
                 .current_dir(&tree),

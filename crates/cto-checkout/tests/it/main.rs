@@ -9,3 +9,4 @@ mod removal;
 mod round_trip;
 mod stage;
 mod tree_ids;
+mod upper;

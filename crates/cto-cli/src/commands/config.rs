@@ -1,6 +1,7 @@
 //! `cto config show`: every setting and where it came from.
 
 use cto_contract::words::Lane;
+use cto_runner::{OUTPUT_MB_DEFAULT, WALL_SECONDS_DEFAULT};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
@@ -80,8 +81,8 @@ fn values(session: &Session) -> Result<Vec<ConfigValue>, Failure> {
     let limits = serde_json::to_value(config.harness.limits)
         .map_err(|e| Failure::of(Exit::FAULT, "output_not_encoded", &e))?;
     for (name, default) in [
-        ("wall_seconds", Some("600")),
-        ("output_mb", Some("64")),
+        ("wall_seconds", Some(WALL_SECONDS_DEFAULT)),
+        ("output_mb", Some(OUTPUT_MB_DEFAULT)),
         ("cpu_seconds", None),
         ("memory_mb", None),
         ("processes", None),
@@ -103,7 +104,7 @@ fn values(session: &Session) -> Result<Vec<ConfigValue>, Failure> {
         };
         put(
             &format!("limits.{name}"),
-            set.or_else(|| default.map(str::to_owned)),
+            set.or_else(|| default.map(|d: u64| d.to_string())),
             source,
         );
     }

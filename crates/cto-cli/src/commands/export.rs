@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use cto_contract::verify::withheld_text;
+
 use super::Outcome;
 use crate::failure::Exit;
 use crate::outputs::{ExportKind, ExportOutput, ExportTag};
@@ -10,11 +12,13 @@ use crate::session::Session;
 /// Write a pack as an archive, or its patch
 ///
 /// Both are written only if the pack verifies, and the patch only of a pass. The archive is the same bytes
-/// whenever and wherever it is made; with a name that ends in `gz` it is compressed.
+/// whenever and wherever it is made; with a name that ends in `gz` it is compressed. Files that must not leave this
+/// place can be withheld: the copy verifies, says which they are, and proves less.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["tar", "patch"]), after_long_help = "\
 Examples:
   cto export latest --tar run.tar.gz
+  cto export latest --tar run.tar.gz --withhold patch.diff test.log
   cto export latest --patch | git apply
   cto export latest --patch change.patch")]
 pub(crate) struct Args {
@@ -24,6 +28,9 @@ pub(crate) struct Args {
     /// Write the whole pack as a tar archive
     #[arg(long, value_name = "FILE")]
     tar: Option<PathBuf>,
+    /// Leave these files out of the archive: `patch.diff`, `test.log`, or files under `backend/`
+    #[arg(long, value_name = "PATH", num_args = 1.., requires = "tar")]
+    withhold: Vec<String>,
     /// Write the patch of a pass, to stdout without a file
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     patch: Option<Option<PathBuf>>,
@@ -34,13 +41,16 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let expect = found.run_id.as_ref();
     let printer = &session.printer;
     let output = if let Some(file) = &args.tar {
-        let done = cto_runner::export_tar(&found.pack, expect, file)?;
+        let done = cto_runner::export_tar(&found.pack, expect, file, &args.withhold)?;
         printer.talk(&format!(
             "wrote {} ({} bytes) of run {}",
             file.display(),
             done.bytes,
             done.run_id
         ));
+        if let Some(withheld) = withheld_text(&done.withheld) {
+            printer.talk(&format!("withheld {withheld}"));
+        }
         written(ExportKind::Tar, done, Some(file), None)
     } else {
         let (done, bytes) = cto_runner::export_patch(&found.pack, expect)?;
@@ -84,5 +94,6 @@ fn written(
         bytes: done.bytes,
         pack_digest: done.pack_digest,
         patch,
+        withheld: done.withheld,
     }
 }

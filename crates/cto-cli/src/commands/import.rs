@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use cto_contract::verify::withheld_text;
+
 use super::Outcome;
 use super::run::status_word;
 use crate::failure::Exit;
@@ -11,7 +13,8 @@ use crate::session::Session;
 /// Take in a pack of elsewhere
 ///
 /// The file is not trusted: it is unpacked aside with every size capped, no links and no paths that leave it, and
-/// taken in only if the pack verifies. Who sealed it may be unknown; that is shown and stays so.
+/// taken in only if the pack verifies. Who sealed it may be unknown, and files may be withheld; that is shown and
+/// stays so.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Example:
@@ -35,6 +38,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
             origin: done.verified.origin,
             pack_digest: done.verified.pack_digest,
             already_here: done.already_here,
+            withheld: done.verified.withheld,
         })?;
         return Ok(Exit::DONE);
     }
@@ -51,6 +55,9 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     page.field("run", done.run_id.as_str());
     page.field("origin", done.verified.origin.as_str());
     page.field("pack", &done.pack.display().to_string());
+    if let Some(withheld) = withheld_text(&done.verified.withheld) {
+        page.field("withheld", &withheld);
+    }
     printer.show(&page)?;
     Ok(Exit::DONE)
 }

@@ -67,13 +67,13 @@ pub(crate) fn start(arguments: Vec<OsString>, env: Environment) -> Exit {
         global.color,
         &env,
     );
-    let session = Session {
+    let mut session = Session {
         env,
         home_flag: global.home,
         config_flag: global.config,
         printer,
     };
-    match dispatch(cli.command, &session) {
+    match session.read_dotenv().and_then(|()| dispatch(cli.command, &session)) {
         Ok(exit) => exit,
         Err(failure) => session.printer.failure(&failure),
     }

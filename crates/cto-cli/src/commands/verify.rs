@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use cto_contract::ids::{Digest, Nonce, RunId};
 use cto_contract::trust::Origin;
-use cto_contract::verify::VerifyReport;
+use cto_contract::verify::{VerifyReport, withheld_text};
 use cto_contract::words::ClaimLevel;
 use cto_evidence::key::PublicKey;
 use cto_evidence::verify::{VerifyOptions, verify};
@@ -140,6 +140,9 @@ fn answer(page: &mut Page, report: &VerifyReport, integrity_only: bool, verbose:
                 report.files, report.bytes
             ),
         );
+    }
+    if let Some(withheld) = withheld_text(&report.withheld) {
+        page.field("withheld", &withheld);
     }
     let checked: Vec<&str> = report.checked.iter().map(|c| c.as_str()).collect();
     page.field("checked", &checked.join(", "));

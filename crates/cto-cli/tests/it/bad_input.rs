@@ -265,3 +265,19 @@ fn a_contract_without_allowed_paths_is_blocked_by_name() {
     let codes = ran.json()["blockers"].to_string();
     assert!(codes.contains("allowed_paths_missing"), "{codes}");
 }
+
+#[test]
+fn a_dotenv_sets_places_and_nothing_else() {
+    let place = Place::new();
+    let config = place.path("config/cto");
+    fs::create_dir_all(&config).unwrap();
+    let elsewhere = place.path("elsewhere");
+    fs::write(config.join(".env"), format!("# places\nCTO_HOME=\"{}\"\n", elsewhere.display())).unwrap();
+    let mut command = place.command(&["config", "show", "--json"]);
+    let shown = Ran::of(command.env_remove("CTO_HOME").output().unwrap()).expect(0).json();
+    assert!(shown.to_string().contains("elsewhere"), "{shown}");
+    fs::write(config.join(".env"), "GITHUB_ORG=me\nOPENAI_API_KEY=x\n").unwrap();
+    let refused = place.cto(&["config", "show", "--json"]);
+    assert_eq!(refused.error(), "2 config_invalid");
+    assert!(refused.out.contains(".env:2:1"), "{}", refused.out);
+}

@@ -207,6 +207,22 @@ fn a_secret_of_the_environment_never_reaches_a_pack() {
 }
 
 #[test]
+fn a_pack_names_no_path_of_the_machine() {
+    let ground = Ground::new();
+    ground.case("nosy", "verification_commands: [\"pwd; echo $HOME; grep -q new a.txt\"]\n");
+    let (code, _, report) = verdict_of(&ground, "nosy");
+    assert_eq!(code, 0);
+    let pack = ground.pack(report["run_id"].as_str().unwrap());
+    let place = ground.path().to_str().unwrap();
+    for file in walk(&pack) {
+        let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+        assert!(!text.contains(place), "{}: {text}", file.display());
+    }
+    let log = std::fs::read_to_string(pack.join("test.log")).unwrap();
+    assert!(log.contains("\n$WORKSPACE\n"), "{log}");
+}
+
+#[test]
 fn a_gated_lane_is_blocked_before_anything_is_touched() {
     let ground = Ground::new();
     let (code, report) = ground.json(&["run", "r1-string-slugify", "--engine", "codex"]);
@@ -243,4 +259,13 @@ fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
         }
     }
     out
+}
+
+#[test]
+fn a_home_inside_somebodys_repository_changes_nothing() {
+    let ground = Ground::new();
+    let init = std::process::Command::new("git").args(["init", "-q"]).current_dir(ground.path()).status().unwrap();
+    assert!(init.success());
+    let (code, report) = ground.run_tiny();
+    assert_eq!(code, 0, "{report}");
 }

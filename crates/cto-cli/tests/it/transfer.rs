@@ -175,3 +175,120 @@ fn a_run_that_is_here_is_not_replaced() {
     );
     assert_eq!(fs::read(pack.join("report.json")).unwrap(), before);
 }
+
+#[test]
+fn withheld_files_stay_here_and_the_rest_verifies_there() {
+    let here = Place::new().with_key();
+    let pack = here.passed();
+    let id = pack.file_name().unwrap().to_str().unwrap();
+    let there = Place::new().with_key();
+    let export = |file: &str, withhold: &[&str]| {
+        let file = there.path(file);
+        let mut args = vec!["export", id, "--tar", file.to_str().unwrap(), "--json"];
+        if !withhold.is_empty() {
+            args.push("--withhold");
+        }
+        args.extend(withhold);
+        here.cto(&args)
+    };
+    let backend = fs::read_dir(pack.join("backend"))
+        .unwrap()
+        .map(|e| format!("backend/{}", e.unwrap().file_name().to_str().unwrap()))
+        .min()
+        .unwrap();
+    let asked = ["test.log", "patch.diff", &backend, "test.log"];
+    let withheld = serde_json::json!([backend, "patch.diff", "test.log"]);
+    let done = export("a.tar", &asked).expect(0).json();
+    assert_eq!(done["withheld"], withheld);
+    export("whole.tar", &[]).expect(0);
+
+    let done = there.cto(&["import", "a.tar", "--json"]).expect(0).json();
+    assert_eq!(done["withheld"], withheld);
+    let arrived = there.pack(id);
+    assert!(!arrived.join("patch.diff").exists() && !arrived.join(&backend).exists());
+    let answer = there
+        .cto(&["verify", id, "--integrity-only", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(answer["withheld"], withheld);
+    let level = |answer: &serde_json::Value, claim: &str| {
+        let claims = answer["claims"].as_array().unwrap();
+        let found = claims.iter().find(|c| c["claim"] == claim).unwrap();
+        found["level"].as_str().unwrap().to_owned()
+    };
+    let whole = here.cto(&["verify", id, "--json"]).expect(0).json();
+    assert_eq!(whole["withheld"], serde_json::json!([]));
+    for claim in [
+        "Every changed path is within the contract",
+        "The patch alone gives the tree that was checked",
+        "The checks pass on the changed tree",
+        "The checks fail without the change",
+    ] {
+        assert_eq!(level(&answer, claim), "self_reported", "{claim}");
+        assert_ne!(level(&whole, claim), "self_reported", "{claim}");
+    }
+    let shown = format!("withheld  3 files: {backend}, patch.diff, test.log\n");
+    for args in [
+        ["verify", id, "--integrity-only"],
+        ["import", "a.tar", "-q"],
+    ] {
+        let said = there.cto(&args).expect(0).out;
+        assert!(said.contains(&shown), "{said}");
+    }
+    assert_eq!(
+        there.cto(&["export", id, "--patch", "--json"]).error(),
+        "2 file_withheld"
+    );
+    // Handed on, it is the same copy; what it lacks can't be had back by an import, nor lost by one.
+    there.cto(&["export", id, "--tar", "again.tar"]).expect(0);
+    assert_eq!(
+        fs::read(there.path("a.tar")).unwrap(),
+        fs::read(there.path("again.tar")).unwrap()
+    );
+    assert_eq!(
+        there.cto(&["import", "whole.tar", "--json"]).error(),
+        "2 run_exists"
+    );
+    let file = there.path("a.tar");
+    let kept = here
+        .cto(&["import", file.to_str().unwrap(), "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&kept["already_here"], &kept["withheld"]),
+        (&true.into(), &serde_json::json!([]))
+    );
+    here.cto(&["verify", id]).expect(0);
+
+    for bad in [
+        "report.json",
+        "backend",
+        "backend/absent",
+        "../x",
+        "SHA256SUMS",
+    ] {
+        assert_eq!(
+            export("b.tar", &["patch.diff", bad]).error(),
+            "2 withhold_refused",
+            "{bad}"
+        );
+    }
+    let twice = there.cto(&[
+        "export",
+        id,
+        "--tar",
+        "b.tar",
+        "--withhold",
+        "patch.diff",
+        "--json",
+    ]);
+    assert_eq!(twice.error(), "2 withhold_refused", "it is not there");
+    here.cto(&["export", id, "--patch", "b.tar", "--withhold", "test.log"])
+        .expect(2);
+    assert!(!there.path("b.tar").exists() && !here.path("b.tar").exists());
+    // Who takes a file away without saying so, or says so of one that is there, is found.
+    sh(&arrived, "cp SHA256SUMS patch.diff");
+    there.cto(&["verify", id, "--integrity-only"]).expect(5);
+    sh(&arrived, "rm patch.diff WITHHELD");
+    there.cto(&["verify", id, "--integrity-only"]).expect(5);
+}

@@ -41,6 +41,8 @@ fn wire_names_are_frozen() {
         cto_contract::eligibility::Gate,
         cto_contract::addendum::Outcome,
         artifact::FreshnessSource,
+        cto_contract::plan::TreeKind,
+        cto_contract::plan::LimitSource,
     );
     writeln!(out, "artifacts: {}", artifact::REQUIRED.join(" ")).unwrap();
     writeln!(out, "stage proofs: {}", artifact::STAGE_PROOFS.join(" ")).unwrap();

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use cto_contract::text;
 use cto_contract::trust::Origin;
-use cto_contract::verify::{Integrity, VerifyReport};
+use cto_contract::verify::{Integrity, VerifyReport, withheld_text};
 use cto_evidence::key::PublicKey;
 use cto_evidence::trust::read_trust;
 use cto_evidence::verify::{VerifyOptions, name_in_path, verify};
@@ -204,6 +204,9 @@ fn as_text(report: &VerifyReport, integrity_only: bool) -> String {
         "  files      {} ({} bytes)",
         report.files, report.bytes
     ));
+    if let Some(withheld) = withheld_text(&report.withheld) {
+        lines.push(text::one_line(&format!("  withheld   {withheld}")));
+    }
     for error in &report.errors {
         let file = error
             .file

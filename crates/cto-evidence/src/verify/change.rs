@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use cto_contract::artifact::{EVENTS, PATCH, REPORT_JSON};
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{DiffChecked, ScopedPath};
+use cto_contract::ids::Digest;
 use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::verify::VerifyCode;
@@ -17,18 +18,35 @@ use crate::policy;
 
 const CODE: VerifyCode = VerifyCode::PolicyMismatch;
 
+/// What is known of the patch.
+#[derive(Clone, Copy)]
+pub(super) enum Patch<'a> {
+    There(&'a [u8]),
+    /// Only its digest, as `SHA256SUMS` lists it: who verifies takes the log's word for what it changes.
+    Withheld(&'a Digest),
+}
+
+impl Patch<'_> {
+    fn digest(self) -> Digest {
+        match self {
+            Patch::There(bytes) => sha256(bytes),
+            Patch::Withheld(digest) => digest.clone(),
+        }
+    }
+}
+
 /// Compares patch, log and report.
 pub(super) fn check(
     report: &Report,
     facts: &Facts<'_>,
     contract: Option<&TaskContract>,
-    patch: &[u8],
+    patch: Patch<'_>,
     findings: &mut Findings,
 ) {
     check_trees(report, facts, findings);
     let Some(taken) = facts.patch else {
         findings.need(
-            patch.is_empty(),
+            patch.digest() == sha256(b""),
             CODE,
             PATCH,
             "holds a change although no patch.applied is in the log",
@@ -51,40 +69,47 @@ pub(super) fn check(
         return;
     }
     findings.need(
-        sha256(patch) == taken.patch_digest,
+        patch.digest() == taken.patch_digest,
         CODE,
         PATCH,
         "is not the patch that patch.applied names",
     );
-    findings.need(
-        patch.len() as u64 == taken.patch_bytes,
-        CODE,
-        PATCH,
-        "has another length than patch.applied says",
-    );
-    let Some(contract) = contract else { return };
-    let again = match policy::recompute(contract, patch) {
-        Ok(again) => again,
-        Err(error) => {
-            findings.file(VerifyCode::PatchMalformed, PATCH, error.to_string());
-            return;
+    let again = match patch {
+        Patch::There(bytes) => {
+            findings.need(
+                bytes.len() as u64 == taken.patch_bytes,
+                CODE,
+                PATCH,
+                "has another length than patch.applied says",
+            );
+            let Some(contract) = contract else { return };
+            match policy::recompute(contract, bytes) {
+                Ok(again) => Some(again),
+                Err(error) => {
+                    findings.file(VerifyCode::PatchMalformed, PATCH, error.to_string());
+                    return;
+                }
+            }
         }
+        Patch::Withheld(_) => facts.diff.cloned(),
     };
-    let changed: BTreeSet<&str> = again.changed_files.iter().map(String::as_str).collect();
-    let recorded: BTreeSet<&str> = taken.changes.iter().map(|c| c.path.as_str()).collect();
-    findings.need(
-        changed == recorded,
-        CODE,
-        EVENTS,
-        "patch.applied names other paths than patch.diff",
-    );
+    if let Some(again) = &again {
+        let changed: BTreeSet<&str> = again.changed_files.iter().map(String::as_str).collect();
+        let recorded: BTreeSet<&str> = taken.changes.iter().map(|c| c.path.as_str()).collect();
+        findings.need(
+            changed == recorded,
+            CODE,
+            EVENTS,
+            "patch.applied names other paths than the patch has",
+        );
+    }
     findings.need(
         report.change.changes == taken.changes,
         VerifyCode::ReportMismatch,
         REPORT_JSON,
         "changes are not those of patch.applied",
     );
-    let Some(checked) = facts.diff else {
+    let (Some(checked), Some(again)) = (facts.diff, again) else {
         findings.need(
             report.change.changed_files.is_empty(),
             CODE,

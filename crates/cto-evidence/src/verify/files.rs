@@ -1,6 +1,6 @@
 //! Which files are there, and whether each is the one that was sealed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cto_contract::artifact::{ATTESTATION, EVENTS, REPORT_JSON, REQUIRED, SHA256SUMS};
 use cto_contract::ids::Digest;
@@ -12,11 +12,12 @@ use crate::chain::{ChainError, Log};
 use crate::pack::PackDir;
 use crate::read::{Content, read_all};
 use crate::sums::read_sums;
+use crate::withheld::{WITHHELD, read_withheld};
 
 /// Everything that was read of a pack.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// All regular files, sorted by bytes.
+    /// All files of the pack, sorted by bytes: those that are there and, once the list was checked, those withheld.
     pub(super) paths: Vec<String>,
     pub(super) bytes: u64,
     pub(super) digests: BTreeMap<String, Digest>,
@@ -24,6 +25,8 @@ pub(super) struct Files {
     pub(super) sums: Option<BTreeMap<String, Digest>>,
     pub(super) pack_digest: Option<Digest>,
     pub(super) log: Option<Result<Log, ChainError>>,
+    /// Sealed files that this copy says it leaves out, and does.
+    pub(super) withheld: BTreeSet<String>,
     kept: BTreeMap<String, Vec<u8>>,
 }
 
@@ -39,7 +42,12 @@ impl Files {
             findings.push(problem);
         }
         for (file, read) in listing.files.iter().zip(read_all(pack, &listing.files)) {
-            files.paths.push(file.path.clone());
+            // The list of what is withheld is about the pack; it is no file of it.
+            if file.path == WITHHELD {
+                files.bytes -= file.size;
+            } else {
+                files.paths.push(file.path.clone());
+            }
             match read {
                 Ok(read) => {
                     files.digests.insert(file.path.clone(), read.digest);
@@ -106,8 +114,12 @@ impl Files {
                 );
             }
         }
+        let withheld = self.check_withheld(findings);
         let Some(sums) = &self.sums else { return };
-        for path in sums.keys().filter(|p| !self.has(p)) {
+        for path in sums
+            .keys()
+            .filter(|p| !self.has(p) && !withheld.contains(*p))
+        {
             findings.file(
                 VerifyCode::FileMissing,
                 path,
@@ -123,6 +135,52 @@ impl Files {
                 );
             }
         }
+        self.paths.extend(withheld.iter().cloned());
+        self.paths.sort_unstable();
+        self.withheld = withheld;
+    }
+
+    /// The sealed files that this copy leaves out on purpose. A list with one wrong line excuses nothing.
+    fn check_withheld(&self, findings: &mut Findings) -> BTreeSet<String> {
+        let (Some(bytes), Some(sums)) = (self.bytes_of(WITHHELD), &self.sums) else {
+            return BTreeSet::new();
+        };
+        let malformed = VerifyCode::WithheldMalformed;
+        let mut listed = match read_withheld(bytes) {
+            Ok(listed) => listed,
+            Err(error) => {
+                findings.file(malformed, WITHHELD, error.to_string());
+                return BTreeSet::new();
+            }
+        };
+        if let Some(path) = listed.iter().find(|p| !sums.contains_key(*p)) {
+            findings.file(
+                malformed,
+                WITHHELD,
+                format!("names `{path}`, which is not in SHA256SUMS"),
+            );
+            return BTreeSet::new();
+        }
+        listed.retain(|path| {
+            let is_there = self.has(path);
+            if is_there {
+                findings.file(
+                    VerifyCode::WithheldPresent,
+                    path,
+                    "said to be withheld, but there",
+                );
+            }
+            !is_there
+        });
+        listed
+    }
+
+    /// What `SHA256SUMS` says of a file that is withheld.
+    pub(super) fn digest_of_withheld(&self, path: &str) -> Option<&Digest> {
+        self.sums
+            .as_ref()?
+            .get(path)
+            .filter(|_| self.withheld.contains(path))
     }
 
     /// Compares every digest with `SHA256SUMS`.

@@ -86,7 +86,11 @@ pub(super) fn check_index(
         .iter()
         .filter(|(p, _)| *p != REPORT_JSON)
     {
-        if let Some(found) = files.digests.get(path) {
+        let found = files
+            .digests
+            .get(path)
+            .or_else(|| files.digest_of_withheld(path));
+        if let Some(found) = found {
             findings.need(
                 found == digest,
                 mismatch,

@@ -61,6 +61,27 @@ fn it_says_what_it_found_and_exits_accordingly() {
 }
 
 #[test]
+fn it_says_what_is_withheld() {
+    let pack = sample::pass().seal();
+    std::fs::remove_file(pack.file("patch.diff")).unwrap();
+    std::fs::remove_file(pack.file("test.log")).unwrap();
+    put(&pack.file("WITHHELD"), b"patch.diff\ntest.log\n");
+    let (code, said, _) = run(pack.home.path(), &[sample::RUN, "--integrity-only"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("\n  withheld   2 files: patch.diff, test.log\n")
+            && said.contains("\n  self_reported  Every changed path is within the contract"),
+        "{said}"
+    );
+    let (code, said, _) = run(
+        pack.home.path(),
+        &[sample::RUN, "--integrity-only", "--json"],
+    );
+    let report: VerifyReport = serde_json::from_str(&said).unwrap();
+    assert_eq!((code, report.withheld.len()), (Some(0), 2));
+}
+
+#[test]
 fn a_key_comes_as_text_as_pem_or_from_a_trust_directory() {
     let pack = sample::pass().seal();
     let home = pack.home.path();

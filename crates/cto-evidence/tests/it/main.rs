@@ -16,6 +16,7 @@ mod sealed;
 mod seals;
 mod stranger;
 mod tamper;
+mod withheld;
 
 use cto_contract::verify::{VerifyCode, VerifyReport};
 use cto_evidence::verify::{VerifyOptions, verify};

@@ -2,7 +2,8 @@
 """A verifier of evidence packs in another language, written from docs/evidence-format.md alone.
 
 Usage: verify_pack.py PACK... [--key BASE64] [--pure]
-Prints for each pack `ok`, or its errors as `<code> <file>: <message>`, joined by `; `, on one line.
+Prints for each pack `ok`, with `, withheld N: <files>` if the copy withholds some, or its errors as
+`<code> <file>: <message>`, joined by `; `, on one line.
 Exit codes: 0 all verify, 5 one does not, 2 wrong use.
 Without --key only integrity is asked for. --pure takes the ed25519 of this file even if `cryptography` is there.
 Section numbers in the comments are those of the format page.
@@ -19,7 +20,7 @@ import sys
 from ed25519 import signed
 from patch_policy import PatchError, judge_patch
 
-ATTESTATION, SUMS, REPORT = "attestation.dsse.json", "SHA256SUMS", "report.json"
+ATTESTATION, SUMS, REPORT, WITHHELD = "attestation.dsse.json", "SHA256SUMS", "report.json", "WITHHELD"
 EVENTS, PATCH, CONTRACT, ELIGIBILITY = "events.normalized.jsonl", "patch.diff", "task-contract.json", "eligibility.json"
 REQUIRED = {REPORT, "report.md", EVENTS, "trace.jsonl", PATCH, "test.log", ELIGIBILITY, CONTRACT, SUMS, ATTESTATION}
 PLACES = {name: place for place, names in enumerate([
@@ -158,10 +159,24 @@ def read_sums(data):
             path = match[2].decode("utf-8")
         except UnicodeDecodeError:
             return None
-        if not is_pack_path(path) or path in (SUMS, ATTESTATION) or (last is not None and last >= match[2]):
+        if not is_pack_path(path) or path in (SUMS, ATTESTATION, WITHHELD) or (last is not None and last >= match[2]):
             return None
         out[path], last = match[1].decode(), match[2]
     return out
+
+
+def read_withheld(data, sums):
+    """4. The files that this copy leaves out; nothing when one line is wrong."""
+    lines = data.split(b"\n")
+    right = len(lines) > 1 and lines.pop() == b"" and all(a < b for a, b in zip(lines, lines[1:]))
+    try:
+        paths = [line.decode("utf-8") for line in lines]
+    except UnicodeDecodeError:
+        right, paths = False, []
+    for path in paths:
+        right = right and path in sums and (path in (PATCH, "test.log") or path.startswith("backend/"))
+    need(right, "withheld_malformed", WITHHELD, "not a list of files that may be withheld")
+    return set(paths) if right else set()
 
 
 # --- 5. attestation ----------------------------------------------------------------------------------------------------
@@ -280,7 +295,7 @@ def order_breaches(events, status):
 
 # --- 8. to 11. ---------------------------------------------------------------------------------------------------------
 
-def check_report(report, value_of, events, head, files, documents, predicate):
+def check_report(report, value_of, events, head, digests, documents, predicate):
     started, completed = value_of["run.started"], events[-1]["data"]
     mismatch = lambda holds, what: need(holds, "report_mismatch", REPORT, what)
     need(report["schema_version"] == "cto.report/v1" and report["runtime_default_activation"] is False
@@ -316,12 +331,11 @@ def check_report(report, value_of, events, head, files, documents, predicate):
     mismatch(report["required_events_passed"] == (not report["missing_events"]), "required_events_passed")
     mismatch(report["patch_tree_id"] == patch.get("applied_tree_id"), "patch_tree_id")
     mismatch(report["verified_tree_id"] == checked.get("verified_tree_id"), "verified_tree_id")
-    mismatch(report["artifact_paths"] == sorted(files, key=str.encode), "artifact_paths")
-    digests = {p: sha256(d) for p, d in files.items() if p not in (SUMS, ATTESTATION)}
+    mismatch(report["artifact_paths"] == sorted([*digests, SUMS, ATTESTATION], key=str.encode), "artifact_paths")
     without = dict(report["artifact_digests"])
     without.pop(REPORT, None)
-    digests[REPORT] = digest_of({**report, "artifact_digests": without})
-    mismatch(report["artifact_digests"] == digests, "artifact_digests")
+    own = digest_of({**report, "artifact_digests": without})
+    mismatch(report["artifact_digests"] == {**digests, REPORT: own}, "artifact_digests")
     # 11. the verdict
     verdict = lambda holds, what: need(holds, "verdict_mismatch", REPORT, what)
     for key in ("status", "blockers", "failure_reason", "fault_class"):
@@ -338,43 +352,44 @@ def check_report(report, value_of, events, head, files, documents, predicate):
         verdict(report["status"] == "fail" or not {b["code"] for b in report["blockers"]} & FAILURES, "blocked with a failure")
 
 
-def check_freshness(report, files, recovered):
+def check_freshness(report, sums, recovered):
     """9. Times have one spelling, so their text compares like themselves."""
     fresh = report["freshness"]
     bad = lambda holds, file, what: need(holds, "freshness_invalid", file, what)
-    for path in files:
-        if path not in (SUMS, ATTESTATION):
-            source = fresh.get(path, {}).get("source")
-            left = recovered and path not in (REPORT, "report.md") and source == "checked"
-            bad(source == "written" or left, path, "no entry")
+    for path in sums:
+        source = fresh.get(path, {}).get("source")
+        left = recovered and path not in (REPORT, "report.md") and source == "checked"
+        bad(source == "written" or left, path, "no entry")
     last, md = fresh[REPORT], fresh["report.md"]
     bad(report["run_started_at"] <= report["run_finished_at"] <= last["wall"], REPORT, "start, end and seal")
     bad(md["monotonic_ns"] <= last["monotonic_ns"], "report.md", "after report.json")
     for path, entry in fresh.items():
         bad(entry["nonce"] == report["nonce"], path, "nonce")
         bad(report["run_started_at"] <= entry["wall"] <= last["wall"], path, "wall")
-        bad(entry["source"] != "written" or path in files, path, "not in the pack")
+        bad(entry["source"] != "written" or path in sums, path, "not in the pack")
         bad(path in (REPORT, "report.md") or entry["monotonic_ns"] <= md["monotonic_ns"], path, "after report.md")
 
 
-def check_policy(report, value_of, contract, patch):
-    """10."""
+def check_policy(report, value_of, contract, patch, digest):
+    """10. `patch` is None when it is withheld; its digest is that of the list."""
     bad = lambda holds, what: need(holds, "policy_mismatch", PATCH, what)
     taken, checked = value_of.get("patch.applied"), value_of.get("git.diff.checked")
     if taken is None:
-        bad(patch == b"" and report["changed_files"] == [] and checked is None, "a change without patch.applied")
+        bad(digest == sha256(b"") and report["changed_files"] == [] and checked is None, "a change without patch.applied")
         return
     hidden = {b["code"] for b in report["blockers"]} & {"secret_exposed"} and PATCH in report["not_applicable"]
     if report["status"] != "pass" and hidden:
         return
-    bad(sha256(patch) == taken["patch_digest"] and len(patch) == taken["patch_bytes"], "another patch")
+    bad(digest == taken["patch_digest"] and (patch is None or len(patch) == taken["patch_bytes"]), "another patch")
     bad(report["changes"] == taken["changes"], "changes")
     try:
-        again = judge_patch(patch, contract)
+        again = judge_patch(patch, contract) if patch is not None else checked and {
+            "scopes": [(s["path"], s["scope"]) for s in checked["scopes"]],
+            **{k: checked[k] for k in ("changed_files", "allowed_writes_passed", "forbidden_paths_passed")}}
     except PatchError as why:
         error("patch_malformed", PATCH, f"{why}")
         return
-    bad({c["path"] for c in taken["changes"]} == set(again["changed_files"]), "other paths")
+    bad(again is None or {c["path"] for c in taken["changes"]} == set(again["changed_files"]), "other paths")
     if checked is None:
         bad(report["changed_files"] == [], "changed files that nobody looked at")
         return
@@ -407,16 +422,20 @@ def check_addenda(directory, predicate, pack_digest, key, pure):
 # --- 14. the algorithm -------------------------------------------------------------------------------------------------
 
 def verify(pack, known_key, pure):
+    """The files that are withheld."""
     files = {}
     fd = os.open(pack, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     walk(fd, "", files)
     sums = read_sums(files.get(SUMS, b""))
-    for path in sorted(REQUIRED - set(files)):
-        error("not_sealed" if path == ATTESTATION else "file_missing", path, "missing")
     if sums is None:
         error("sums_malformed", SUMS, "not a list")
         return
-    for path in set(sums) ^ (set(files) - {SUMS, ATTESTATION}):
+    withheld = read_withheld(files.pop(WITHHELD), sums) if WITHHELD in files else set()
+    for path in sorted(REQUIRED - set(files) - withheld):
+        error("not_sealed" if path == ATTESTATION else "file_missing", path, "missing")
+    for path in sorted(withheld & set(files)):
+        error("withheld_present", path, "said to be withheld, but there")
+    for path in (set(sums) - withheld) ^ (set(files) - withheld - {SUMS, ATTESTATION}):
         error("file_missing" if path in sums else "file_extra", path, "not what the list says")
     for path, digest in sums.items():
         need(path not in files or sha256(files[path]) == digest, "digest_mismatch", path, "another digest")
@@ -442,9 +461,10 @@ def verify(pack, known_key, pure):
         not report["required_events_passed"] or any(b["code"] == "missing_required_event" for b in report["blockers"]))
     for breach in [] if admitted else order_breaches(events, report["status"]):
         error("event_order", EVENTS, breach)
-    check_report(report, value_of, events, head, files, documents, predicate)
-    check_freshness(report, files, "run.recovered" in value_of)
-    check_policy(report, value_of, documents.get(CONTRACT), files[PATCH])
+    # From here on the list's digests are the files' own, and all that is known of withheld ones.
+    check_report(report, value_of, events, head, sums, documents, predicate)
+    check_freshness(report, sums, "run.recovered" in value_of)
+    check_policy(report, value_of, documents.get(CONTRACT), files.get(PATCH), sums[PATCH])
     addenda = os.path.join(pack, "..", predicate["run_id"] + ".addenda")
     if os.path.isdir(addenda):
         check_addenda(addenda, predicate, pack_digest, key, pure)
@@ -452,6 +472,7 @@ def verify(pack, known_key, pure):
     name = os.path.basename(os.path.realpath(pack))
     if re.fullmatch(r"[0-9]{8}T[0-9]{6}Z-[a-z0-9][a-z0-9-]{0,63}-[a-z0-9]{6}", name):
         need(name == predicate["run_id"], "subject_mismatch", "", "another run")
+    return withheld
 
 
 def main(arguments):
@@ -468,11 +489,14 @@ def main(arguments):
     worst = 0
     for pack in arguments:
         errors.clear()
+        right = "ok"
         try:
-            verify(pack, known_key, pure)
+            withheld = sorted(verify(pack, known_key, pure) or [])
+            if withheld:
+                right += ", withheld %d: %s" % (len(withheld), ", ".join(ascii(path)[1:-1] for path in withheld))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as why:
             error("schema_invalid", "", f"{type(why).__name__}: {why}")
-        print("; ".join(f"{code} {ascii(file)[1:-1]}: {ascii(message)[1:-1]}" for code, file, message in errors) or "ok")
+        print("; ".join(f"{code} {ascii(file)[1:-1]}: {ascii(message)[1:-1]}" for code, file, message in errors) or right)
         worst = 5 if errors else worst
     return worst
 

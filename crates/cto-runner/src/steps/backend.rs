@@ -6,7 +6,7 @@ use cto_checkout::WorkingCopy;
 use cto_contract::artifact::FreshnessSource;
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{BackendFinished, BackendStarted, EventKind, OutputCapped};
-use cto_contract::plan::{Layer, SandboxPlan};
+use cto_contract::plan::{Layer, SandboxPlan, TreeKind};
 use cto_contract::task::Limits;
 use cto_contract::words::{BackendCompletion, SandboxClass};
 use cto_evidence::writer::PackWriter;
@@ -110,7 +110,7 @@ impl Live<'_> {
             let file = writer
                 .create_new(path)
                 .map_err(|e| artifact(path)(std::io::Error::other(error_chain(&e))))?;
-            Ok::<_, StepError>(RedactedFile::new(file, &self.known))
+            Ok::<_, StepError>(RedactedFile::new(file, &self.known, &self.places))
         };
         let mut out = open(STDOUT)?;
         let mut err = open(STDERR)?;
@@ -200,10 +200,17 @@ impl Live<'_> {
         let baseline = prepared.baseline.clone();
         let tree = self.work.join("baseline");
         let scratch = self.work.join("baseline-scratch");
+        let kind = prepared.checks_kind;
         self.parts.baseline_checks = Some(std::thread::spawn(move || {
-            let copy = WorkingCopy::make(&baseline, &tree)
-                .map_err(|e| std::io::Error::other(error_chain(&e)))?;
-            checker.baseline(&Bench::new(copy.path(), &scratch)?)
+            let bench = match kind {
+                TreeKind::Overlay => Bench::over(&baseline.root, &tree, &scratch)?,
+                TreeKind::Copy => {
+                    let copy = WorkingCopy::make(&baseline, &tree)
+                        .map_err(|e| std::io::Error::other(error_chain(&e)))?;
+                    Bench::new(copy.path(), &scratch)?
+                }
+            };
+            checker.baseline(&bench)
         }));
         Ok(())
     }

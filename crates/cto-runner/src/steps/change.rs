@@ -19,7 +19,7 @@ use cto_rules::secrets::{Finding, scan_added_lines};
 use cto_rules::{patch, paths};
 
 use crate::error_chain;
-use crate::live::{Live, StepError, StepResult};
+use crate::live::{Applied, Live, StepError, StepResult};
 use crate::steps::prepare::missing;
 
 /// How many residue paths and oddities a pack lists.
@@ -246,10 +246,15 @@ impl Live<'_> {
             ));
         }
         let id = fresh.restamp().map_err(|e| error_chain(&e))?;
-        self.parts.applied = Some(fresh);
-        id.to_string()
+        let tree_id: TreeId = id
+            .to_string()
             .parse()
-            .map_err(|_| format!("`{id}` is not a tree id"))
+            .map_err(|_| format!("`{id}` is not a tree id"))?;
+        self.parts.applied = Some(Applied {
+            copy: fresh,
+            tree_id: tree_id.clone(),
+        });
+        Ok(tree_id)
     }
 
     pub(crate) fn step_policy(&mut self) -> StepResult {

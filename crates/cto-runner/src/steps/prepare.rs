@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use cto_agent::{Engine, FakeChange, Places};
 use cto_checkout::{BaselineCache, GitDir, WorkingCopy};
-use cto_contract::artifact::FreshnessSource;
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{EventKind, PlanUpdated};
 use cto_contract::identity::Identity;
 use cto_contract::ids::Digest;
-use cto_contract::plan::LaunchPlan;
+use cto_contract::plan::{LaunchPlan, TreeKind};
 use cto_contract::words::Lane;
 use cto_evidence::canonical::{digest_of, hash_reader};
 
 use crate::checks::Checker;
 use crate::live::{Live, Prepared, StepError, StepResult};
 use crate::{VERSION, error_chain};
+
+/// From so many files on, checks run in overlays: below it a copy costs little and takes every kind of rename.
+const OVERLAY_FILES_MIN: usize = 5_000;
 
 impl Live<'_> {
     pub(crate) fn step_prepare(&mut self) -> StepResult {
@@ -49,8 +51,17 @@ impl Live<'_> {
             limits: self.limits,
             stop: self.stop.clone(),
             known: self.known.clone(),
+            places: self.places.clone(),
         });
+        let overlay = baseline.manifest.len() >= OVERLAY_FILES_MIN
+            && checker.can_overlay(&baseline.root, &self.work.join("try"));
+        let checks_kind = if overlay {
+            TreeKind::Overlay
+        } else {
+            TreeKind::Copy
+        };
         self.parts.prepared = Some(Prepared {
+            checks_kind,
             baseline,
             copy,
             git_dir,
@@ -161,7 +172,8 @@ impl Live<'_> {
             wall_seconds_from: self.limits.wall_from,
             network: self.contract.network,
             sandbox,
-            workspace_kind: "copy".to_owned(),
+            workspace_kind: TreeKind::Copy,
+            checks_kind: prepared.checks_kind,
             baseline_tree_id: crate::steps::change::tree_id(&prepared.baseline.tree_id)?,
             baseline_files: prepared.baseline.manifest.len() as u64,
             verification: self
@@ -177,8 +189,6 @@ impl Live<'_> {
         if let Some(identity) = some {
             self.record(EventKind::PlanUpdated(PlanUpdated { plan, identity }))?;
         }
-        // The baseline is an input that was there before or was made by this run; either way it was checked.
-        let _source: FreshnessSource = FreshnessSource::Checked;
         Ok(Vec::new())
     }
 }

@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::Arc;
 
-use cto_checkout::{WorkingCopy, apply_patch, ignored};
+use cto_checkout::{Patch, ScanCaps, WorkingCopy, apply_patch, ignored, upper_changes};
 use cto_contract::artifact::{FreshnessSource, TEST_LOG};
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{EventKind, VerificationCompleted};
 use cto_contract::ids::{TreeId, to_hex};
+use cto_contract::plan::TreeKind;
 use cto_contract::text::{path_text, shorten};
 use cto_contract::verification::{Canary, CanaryStatus, Verification};
 use cto_contract::words::ClaimLevel;
@@ -17,12 +17,20 @@ use cto_evidence::writer::PackWriter;
 use cto_rules::checks::judge;
 
 use crate::checks::{Bench, CanaryRun, Execution};
-use crate::live::{Live, StepError, StepResult};
+use crate::live::{Applied, Live, Prepared, StepError, StepResult};
 use crate::steps::prepare::missing;
 use crate::{clock, error_chain};
 
 /// How many dirty paths a pack lists.
 const DIRTY_MAX: usize = 100;
+
+/// What the checks showed.
+struct Checked {
+    after: Vec<Execution>,
+    canary: CanaryRun,
+    tree_id: TreeId,
+    dirty_paths: Vec<String>,
+}
 
 fn environment(what: String) -> StepError {
     StepError::Environment {
@@ -39,7 +47,12 @@ impl Live<'_> {
             self.write_test_log(&before, &[], None, Some(&why))?;
             return self.record_unchecked(&why, acceptable, blockers, before);
         }
-        let (after, canary, verified_tree_id, dirty_paths) = self.check()?;
+        let Checked {
+            after,
+            canary,
+            tree_id: verified_tree_id,
+            dirty_paths,
+        } = self.check()?;
         let before = self.join_baseline_checks()?;
         if self.stop.is_asked() {
             // Checks that were told to stop failed for that reason alone.
@@ -166,8 +179,9 @@ impl Live<'_> {
         Ok(Vec::new())
     }
 
-    /// Runs the commands in the fresh copy while the canary runs in another one.
-    fn check(&mut self) -> Result<(Vec<Execution>, CanaryRun, TreeId, Vec<String>), StepError> {
+    /// Runs the commands on the tree of the patch while the canary runs on another one.
+    fn check(&self) -> Result<Checked, StepError> {
+        let io = |e: io::Error| environment(e.to_string());
         let prepared = self
             .parts
             .prepared
@@ -183,56 +197,57 @@ impl Live<'_> {
             .patch
             .as_ref()
             .ok_or_else(|| missing("the patch"))?;
-        let verified = super::change::tree_id(
-            &applied
-                .manifest_now()
-                .map_err(|e| environment(error_chain(&e)))?
-                .tree_id(),
-        )?;
+        let work = &self.work;
         let token = to_hex(&clock::random::<8>().map_err(|e| environment(e.to_string()))?);
-        let canary = {
-            let checker = Arc::clone(&prepared.checker);
-            let baseline = prepared.baseline.clone();
-            let tree = self.work.join("canary");
-            let scratch = self.work.join("canary-scratch");
-            let git_dir = &prepared.git_dir;
-            let run_canary = move || -> io::Result<CanaryRun> {
-                let other = |e: &dyn std::error::Error| io::Error::other(error_chain(e));
-                if checker.canary_runner().is_none() {
-                    return checker.canary(&Bench::new(&tree, &scratch)?, &token);
-                }
-                let copy = WorkingCopy::make(&baseline, &tree).map_err(|e| other(&e))?;
-                apply_patch(git_dir, &patch.path, &copy).map_err(|e| other(&e))?;
-                checker.canary(&Bench::new(copy.path(), &scratch)?, &token)
-            };
-            std::thread::scope(|scope| {
-                let canary = scope.spawn(run_canary);
-                let after = Bench::new(applied.path(), &self.work.join("checked-scratch"))
-                    .and_then(|bench| prepared.checker.after(&bench));
-                let canary = canary
-                    .join()
-                    .unwrap_or_else(|_| Err(io::Error::other("the canary's thread died")));
-                (after, canary)
-            })
-        };
-        let (after, canary) = (
-            canary.0.map_err(|e| environment(e.to_string()))?,
-            canary.1.map_err(|e| environment(e.to_string()))?,
-        );
-        let dirty = self.dirty_paths(applied)?;
-        Ok((after, canary, verified, dirty))
+        let scratch = self.work.join("checked-scratch");
+        let bench = match prepared.checks_kind {
+            TreeKind::Overlay => Bench::over(
+                applied.copy.path(),
+                &self.work.join("checked-tree"),
+                &scratch,
+            ),
+            TreeKind::Copy => Bench::new(applied.copy.path(), &scratch),
+        }
+        .map_err(io)?;
+        let (after, canary) = std::thread::scope(|scope| {
+            let canary = scope.spawn(|| {
+                let bench = canary_bench(prepared, applied, patch, work)?;
+                prepared.checker.canary(&bench, &token)
+            });
+            let after = prepared.checker.after(&bench);
+            let died = |_| Err(io::Error::other("the canary's thread died"));
+            (after, canary.join().unwrap_or_else(died))
+        });
+        let dirty_paths = self.dirty_paths(&applied.copy, bench.upper())?;
+        Ok(Checked {
+            after: after.map_err(io)?,
+            canary: canary.map_err(io)?,
+            tree_id: applied.tree_id.clone(),
+            dirty_paths,
+        })
     }
 
     /// What the checks changed in the tree: tracked files, and new ones that the baseline does not ignore.
-    fn dirty_paths(&self, applied: &WorkingCopy) -> Result<Vec<String>, StepError> {
+    fn dirty_paths(
+        &self,
+        applied: &WorkingCopy,
+        upper: Option<&Path>,
+    ) -> Result<Vec<String>, StepError> {
         let prepared = self
             .parts
             .prepared
             .as_ref()
             .ok_or_else(|| missing("the workspace"))?;
-        let since = applied
-            .changes_since()
-            .map_err(|e| environment(error_chain(&e)))?;
+        let patch = self
+            .parts
+            .patch
+            .as_ref()
+            .ok_or_else(|| missing("the patch"))?;
+        let since = match upper {
+            Some(upper) => upper_changes(upper, &patch.manifest, &ScanCaps::default()),
+            None => applied.changes_since(),
+        }
+        .map_err(|e| environment(error_chain(&e)))?;
         let new = since.changes.iter().filter(|c| c.is_new()).map(|c| &c.path);
         let ignored = ignored(&prepared.git_dir, &prepared.baseline, new)
             .map_err(|e| environment(error_chain(&e)))?;
@@ -298,6 +313,28 @@ impl Live<'_> {
         written.map_err(failed)?;
         self.book.note(TEST_LOG, FreshnessSource::Written);
         Ok(())
+    }
+}
+
+/// A tree with the patch for the canary alone: nothing is copied when none will be planted.
+fn canary_bench(
+    prepared: &Prepared,
+    applied: &Applied,
+    patch: &Patch,
+    work: &Path,
+) -> io::Result<Bench> {
+    let other = |e: &dyn std::error::Error| io::Error::other(error_chain(e));
+    let (tree, scratch) = (work.join("canary"), work.join("canary-scratch"));
+    if prepared.checker.canary_runner().is_none() {
+        return Bench::new(&tree, &scratch);
+    }
+    match prepared.checks_kind {
+        TreeKind::Overlay => Bench::over(applied.copy.path(), &tree, &scratch),
+        TreeKind::Copy => {
+            let copy = WorkingCopy::make(&prepared.baseline, &tree).map_err(|e| other(&e))?;
+            apply_patch(&prepared.git_dir, &patch.path, &copy).map_err(|e| other(&e))?;
+            Bench::new(copy.path(), &scratch)
+        }
     }
 }
 
