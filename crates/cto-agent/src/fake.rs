@@ -17,7 +17,10 @@ pub(crate) fn launch_spec(change: &FakeChange, places: &Places, path: &str) -> L
     let mut env = base_environment(places, path);
     // `git apply` inside somebody's repository would leave out every path that is not below where it stands, so it must
     // not find one above the workspace.
-    let above = places.workspace.rsplit_once('/').map_or("/", |(above, _)| above);
+    let above = places
+        .workspace
+        .rsplit_once('/')
+        .map_or("/", |(above, _)| above);
     env.insert("GIT_CEILING_DIRECTORIES".to_owned(), above.to_owned());
     match change {
         FakeChange::Patch(bytes) => LaunchSpec {

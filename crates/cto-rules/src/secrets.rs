@@ -92,8 +92,11 @@ impl Known {
     /// A pack names no path of the machine it was made on.
     pub fn places(places: Vec<(String, Vec<u8>)>) -> Self {
         let (names, values): (Vec<String>, Vec<Vec<u8>>) = places.into_iter().unzip();
-        let spellings: Vec<(Vec<u8>, usize)> =
-            values.into_iter().enumerate().map(|(n, value)| (value, n)).collect();
+        let spellings: Vec<(Vec<u8>, usize)> = values
+            .into_iter()
+            .enumerate()
+            .map(|(n, value)| (value, n))
+            .collect();
         Self {
             markers: names.iter().map(|name| name.clone().into_bytes()).collect(),
             names,

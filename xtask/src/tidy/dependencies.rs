@@ -59,7 +59,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("libc", &["cto-sandbox"]),
     ("nix", &["cto-sandbox"]),
     ("rayon", &["cto-checkout", "cto-evidence"]),
-    ("serde_json_canonicalizer", &["cto-evidence"]),
+    ("serde_json_canonicalizer", &["cto-evidence", "cto-store"]),
     ("sqlx", &["cto-cli", "cto-runner", "cto-store"]),
     ("tokio", &["cto-cli", "cto-runner", "cto-store"]),
 ];

@@ -34,7 +34,7 @@ impl Place<'_> {
         let reads_packs = |part: &str| {
             matches!(
                 part,
-                "pack" | "pack.rs" | "seal" | "seal.rs" | "bin" | "main.rs"
+                "pack.rs" | "read.rs" | "writer.rs" | "trust.rs" | "bin"
             )
         };
         match self.krate {
@@ -281,10 +281,10 @@ mod tests {
         );
         for home in [
             "src/pack.rs",
-            "src/pack/read.rs",
-            "src/seal.rs",
+            "src/read.rs",
+            "src/writer.rs",
+            "src/trust.rs",
             "src/bin/cto-verify.rs",
-            "src/main.rs",
         ] {
             assert!(
                 tripped(&format!("crates/cto-evidence/{home}"), text).is_empty(),

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     tar: Option<PathBuf>,
     /// Leave these files out of the archive: `patch.diff`, `test.log`, or files under `backend/`
-    #[arg(long, value_name = "PATH", num_args = 1.., requires = "tar")]
+    #[arg(long, value_name = "PATH", num_args = 1.., requires = "tar", conflicts_with = "patch")]
     withhold: Vec<String>,
     /// Write the patch of a pass, to stdout without a file
     #[arg(long, value_name = "FILE", num_args = 0..=1)]

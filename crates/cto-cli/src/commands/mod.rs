@@ -73,7 +73,10 @@ pub(crate) fn start(arguments: Vec<OsString>, env: Environment) -> Exit {
         config_flag: global.config,
         printer,
     };
-    match session.read_dotenv().and_then(|()| dispatch(cli.command, &session)) {
+    match session
+        .read_dotenv()
+        .and_then(|()| dispatch(cli.command, &session))
+    {
         Ok(exit) => exit,
         Err(failure) => session.printer.failure(&failure),
     }

@@ -272,9 +272,15 @@ fn a_dotenv_sets_places_and_nothing_else() {
     let config = place.path("config/cto");
     fs::create_dir_all(&config).unwrap();
     let elsewhere = place.path("elsewhere");
-    fs::write(config.join(".env"), format!("# places\nCTO_HOME=\"{}\"\n", elsewhere.display())).unwrap();
+    fs::write(
+        config.join(".env"),
+        format!("# places\nCTO_HOME=\"{}\"\n", elsewhere.display()),
+    )
+    .unwrap();
     let mut command = place.command(&["config", "show", "--json"]);
-    let shown = Ran::of(command.env_remove("CTO_HOME").output().unwrap()).expect(0).json();
+    let shown = Ran::of(command.env_remove("CTO_HOME").output().unwrap())
+        .expect(0)
+        .json();
     assert!(shown.to_string().contains("elsewhere"), "{shown}");
     fs::write(config.join(".env"), "GITHUB_ORG=me\nOPENAI_API_KEY=x\n").unwrap();
     let refused = place.cto(&["config", "show", "--json"]);

@@ -16,7 +16,9 @@ use crate::ground::{CTO, Ground, TINY, search_path};
 /// Not a test of its own: the process that the tests below start and that kills itself.
 #[test]
 fn child_process_of_the_crash_tests() {
-    let Ok(spec) = std::env::var("CTO_CRASH_AT") else { return };
+    let Ok(spec) = std::env::var("CTO_CRASH_AT") else {
+        return;
+    };
     let root = std::env::var("CTO_CRASH_ROOT").unwrap();
     let root = Path::new(&root);
     let env = Environment::new([("PATH".to_owned(), search_path())]);
@@ -27,7 +29,11 @@ fn child_process_of_the_crash_tests() {
         launcher: Launcher::at(CTO),
     })
     .unwrap();
-    let case = Catalog { extra: Some(root.join("cases")) }.find(TINY).unwrap();
+    let case = Catalog {
+        extra: Some(root.join("cases")),
+    }
+    .find(TINY)
+    .unwrap();
     let request = RunRequest {
         case,
         lane: Lane::Fake,
@@ -37,7 +43,10 @@ fn child_process_of_the_crash_tests() {
         parent: None,
         conformance: false,
     };
-    let die = || rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+    let die = || {
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
+            .unwrap()
+    };
     if let Some(file) = spec.strip_prefix("file:") {
         let runs = root.join("home/harness-runs");
         let file = file.to_owned();
@@ -57,13 +66,19 @@ fn child_process_of_the_crash_tests() {
             die();
         }
     };
-    let result = harness.run(&request, &StopToken::new().unwrap(), &mut observer).unwrap();
+    let result = harness
+        .run(&request, &StopToken::new().unwrap(), &mut observer)
+        .unwrap();
     println!("finished {}", result.run_id);
 }
 
 fn crash(ground: &Ground, at: &str) -> bool {
     let out = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crash::child_process_of_the_crash_tests", "--nocapture"])
+        .args([
+            "--exact",
+            "crash::child_process_of_the_crash_tests",
+            "--nocapture",
+        ])
         .env("CTO_CRASH_AT", at)
         .env("CTO_CRASH_ROOT", ground.path())
         .stdin(Stdio::null())
@@ -79,7 +94,9 @@ fn survivors(below: &Path) -> Vec<String> {
         let found: Vec<String> = std::fs::read_dir("/proc")
             .unwrap()
             .flatten()
-            .filter(|e| std::fs::read_link(e.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(below)))
+            .filter(|e| {
+                std::fs::read_link(e.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(below))
+            })
             .map(|e| e.file_name().to_string_lossy().into_owned())
             .collect();
         if found.is_empty() || Instant::now() > deadline {
@@ -90,8 +107,11 @@ fn survivors(below: &Path) -> Vec<String> {
 }
 
 fn events_of(ground: &Ground, run_id: &str) -> Vec<RunEvent> {
-    let text = std::fs::read_to_string(ground.pack(run_id).join("events.normalized.jsonl")).unwrap();
-    text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+    let text =
+        std::fs::read_to_string(ground.pack(run_id).join("events.normalized.jsonl")).unwrap();
+    text.lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect()
 }
 
 /// Recovers, and checks everything that must hold after a crash.
@@ -99,7 +119,13 @@ fn check_recovered(ground: &Ground, at: &str) -> Value {
     assert_eq!(survivors(&ground.home()), Vec::<String>::new(), "{at}");
     let (code, answer) = ground.json(&["recover"]);
     assert_eq!(code, 0, "{at}: {answer}");
-    assert_eq!(std::fs::read_dir(ground.home().join("work")).unwrap().count(), 0, "{at}: scratch is left");
+    assert_eq!(
+        std::fs::read_dir(ground.home().join("work"))
+            .unwrap()
+            .count(),
+        0,
+        "{at}: scratch is left"
+    );
     let packs = ground.packs();
     assert!(packs.len() <= 1, "{at}: {packs:?}");
     let Some(run_id) = packs.first() else {
@@ -108,14 +134,27 @@ fn check_recovered(ground: &Ground, at: &str) -> Value {
     let (code, verified) = ground.json(&["verify", run_id]);
     assert_eq!(code, 0, "{at}: {verified}");
     let events = events_of(ground, run_id);
-    let starts = events.iter().filter(|e| matches!(e.kind, EventKind::BackendStarted(_))).count();
+    let starts = events
+        .iter()
+        .filter(|e| matches!(e.kind, EventKind::BackendStarted(_)))
+        .count();
     assert!(starts <= 1, "{at}: the backend was started {starts} times");
-    assert!(matches!(events.last().unwrap().kind, EventKind::RunCompleted(_)), "{at}");
+    assert!(
+        matches!(events.last().unwrap().kind, EventKind::RunCompleted(_)),
+        "{at}"
+    );
     let (_, listed) = ground.json(&["runs"]);
-    assert!(listed.to_string().contains(run_id.as_str()), "{at}: {listed}");
+    assert!(
+        listed.to_string().contains(run_id.as_str()),
+        "{at}: {listed}"
+    );
     let (_, again) = ground.json(&["recover"]);
-    assert!(!again.to_string().contains(run_id.as_str()), "{at}: a second recovery found work: {again}");
-    serde_json::from_slice(&std::fs::read(ground.pack(run_id).join("report.json")).unwrap()).unwrap()
+    assert!(
+        !again.to_string().contains(run_id.as_str()),
+        "{at}: a second recovery found work: {again}"
+    );
+    serde_json::from_slice(&std::fs::read(ground.pack(run_id).join("report.json")).unwrap())
+        .unwrap()
 }
 
 #[test]
@@ -154,7 +193,14 @@ fn any_single_crash_is_survived() {
 
 #[test]
 fn a_crash_while_sealing_leaves_a_whole_pack_or_an_interrupted_one() {
-    for file in ["trace.jsonl", "report.md", "report.json", "SHA256SUMS", ".attestation.tmp", "attestation.dsse.json"] {
+    for file in [
+        "trace.jsonl",
+        "report.md",
+        "report.json",
+        "SHA256SUMS",
+        ".attestation.tmp",
+        "attestation.dsse.json",
+    ] {
         let ground = Ground::new();
         ground.tiny();
         let at = format!("file:{file}");
@@ -162,7 +208,10 @@ fn a_crash_while_sealing_leaves_a_whole_pack_or_an_interrupted_one() {
         let report = check_recovered(&ground, &at);
         let status = report["status"].as_str().unwrap();
         // The kill races the seal; either the attestation was there and counts, or the run is interrupted.
-        assert!(status == "pass" || (killed && status == "blocked"), "{at}: {report}");
+        assert!(
+            status == "pass" || (killed && status == "blocked"),
+            "{at}: {report}"
+        );
     }
 }
 

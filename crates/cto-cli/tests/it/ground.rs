@@ -17,7 +17,9 @@ pub(crate) struct Ground {
 
 impl Ground {
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -63,8 +65,12 @@ impl Ground {
         let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
         let out = self.cto(&args);
         let text = String::from_utf8_lossy(&out.stdout);
-        let value = serde_json::from_str(&text)
-            .unwrap_or_else(|e| panic!("{args:?}: {e}: {text}{}", String::from_utf8_lossy(&out.stderr)));
+        let value = serde_json::from_str(&text).unwrap_or_else(|e| {
+            panic!(
+                "{args:?}: {e}: {text}{}",
+                String::from_utf8_lossy(&out.stderr)
+            )
+        });
         (out.status.code().unwrap(), value)
     }
 
@@ -77,7 +83,10 @@ impl Ground {
         );
         for (key, value) in [
             ("allowed_paths", "[a.txt]"),
-            ("verification_commands", "[{run: grep -q new a.txt, must_fail_before: true}]"),
+            (
+                "verification_commands",
+                "[{run: grep -q new a.txt, must_fail_before: true}]",
+            ),
         ] {
             if !yaml.contains(key) {
                 text.push_str(&format!("{key}: {value}\n"));
@@ -104,15 +113,20 @@ impl Ground {
 
     /// Run ids of all packs.
     pub(crate) fn packs(&self) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(self.home().join("harness-runs")) else { return Vec::new() };
-        let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        let Ok(entries) = std::fs::read_dir(self.home().join("harness-runs")) else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> = entries
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
 }
 
 /// The change of [`Ground::case`].
-pub(crate) const PATCH: &str = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n";
+pub(crate) const PATCH: &str =
+    "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n";
 
 pub(crate) fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
@@ -123,7 +137,10 @@ pub(crate) fn search_path() -> String {
     static PATH: OnceLock<String> = OnceLock::new();
     PATH.get_or_init(|| {
         let own = std::env::var("PATH").unwrap();
-        let out = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
+        let out = Command::new("python3")
+            .args(["-c", "import sys; print(sys.executable)"])
+            .output()
+            .unwrap();
         let python = PathBuf::from(String::from_utf8(out.stdout).unwrap().trim());
         format!("{}:{own}", python.parent().unwrap().display())
     })
@@ -132,5 +149,10 @@ pub(crate) fn search_path() -> String {
 
 /// Codes of the blockers of a report.
 pub(crate) fn blockers(report: &Value) -> Vec<String> {
-    report["blockers"].as_array().unwrap().iter().map(|b| b["code"].as_str().unwrap().to_owned()).collect()
+    report["blockers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|b| b["code"].as_str().unwrap().to_owned())
+        .collect()
 }

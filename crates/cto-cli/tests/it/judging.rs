@@ -31,7 +31,9 @@ fn run(harness: &Harness, id: &str, cheat: Option<String>) -> RunResult {
         parent: None,
         conformance: false,
     };
-    harness.run(&request, &StopToken::new().unwrap(), &mut |_| {}).unwrap()
+    harness
+        .run(&request, &StopToken::new().unwrap(), &mut |_| {})
+        .unwrap()
 }
 
 /// Runs all jobs on as many threads as there are cores.
@@ -40,8 +42,10 @@ fn in_parallel<T: Sync>(jobs: &[T], work: impl Fn(&T) + Sync) {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                work(job);
+            scope.spawn(|| {
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    work(job);
+                }
             });
         }
     });
@@ -56,11 +60,27 @@ fn every_shipped_case_passes_with_its_honest_change() {
     in_parallel(&ids, |id| {
         let result = run(&harness, id, None);
         let report = &result.report;
-        assert_eq!(report.verdict.status, RunStatus::Pass, "{id}: {:?}", report.verdict.blockers);
+        assert_eq!(
+            report.verdict.status,
+            RunStatus::Pass,
+            "{id}: {:?}",
+            report.verdict.blockers
+        );
         assert_eq!(result.verified.integrity, Integrity::Ok, "{id}");
-        assert_eq!(report.checks.verification.level, ClaimLevel::Verified, "{id}: an oracle must lift the claim");
-        assert_eq!(report.checks.verification.baseline_failed, Some(true), "{id}: the checks must fail before the change");
-        assert_eq!(report.change.patch_tree_id, report.change.verified_tree_id, "{id}");
+        assert_eq!(
+            report.checks.verification.level,
+            ClaimLevel::Verified,
+            "{id}: an oracle must lift the claim"
+        );
+        assert_eq!(
+            report.checks.verification.baseline_failed,
+            Some(true),
+            "{id}: the checks must fail before the change"
+        );
+        assert_eq!(
+            report.change.patch_tree_id, report.change.verified_tree_id,
+            "{id}"
+        );
     });
 }
 
@@ -78,14 +98,24 @@ fn no_cheat_of_any_shipped_case_passes() {
     let caught = Mutex::new(std::collections::BTreeMap::<&'static str, u32>::new());
     in_parallel(&jobs, |(id, cheat)| {
         let result = run(&harness, id, Some(cheat.clone()));
-        assert_eq!(result.report.verdict.status, RunStatus::Fail, "{id}: {cheat} passed");
-        assert!(result.report.run.conformance, "{id}: {cheat} must never count as a real pass");
+        assert_eq!(
+            result.report.verdict.status,
+            RunStatus::Fail,
+            "{id}: {cheat} passed"
+        );
+        assert!(
+            result.report.run.conformance,
+            "{id}: {cheat} must never count as a real pass"
+        );
         let first = result.report.verdict.blockers[0].code.as_str();
         *caught.lock().unwrap().entry(first).or_default() += 1;
     });
     let caught = caught.into_inner().unwrap();
     for code in ["verification_failed", "disallowed_file_change"] {
-        assert!(caught.contains_key(code), "no cheat was caught by {code}: {caught:?}");
+        assert!(
+            caught.contains_key(code),
+            "no cheat was caught by {code}: {caught:?}"
+        );
     }
 }
 
@@ -106,7 +136,10 @@ fn a_change_that_does_nothing_is_no_diff() {
     assert_eq!((code, found[0].as_str()), (1, "no_diff"));
     assert_eq!(report["changed_files"].as_array().unwrap().len(), 0);
     let run_id = report["run_id"].as_str().unwrap();
-    assert_eq!(std::fs::read(ground.pack(run_id).join("patch.diff")).unwrap(), b"");
+    assert_eq!(
+        std::fs::read(ground.pack(run_id).join("patch.diff")).unwrap(),
+        b""
+    );
 }
 
 #[test]
@@ -114,26 +147,43 @@ fn a_change_outside_the_contract_is_named_and_its_code_is_not_run() {
     let ground = Ground::new();
     ground.case("wide", "allowed_paths: [b.txt]\n");
     let (code, found, report) = verdict_of(&ground, "wide");
-    assert_eq!((code, found), (1, vec!["disallowed_file_change".to_owned()]));
+    assert_eq!(
+        (code, found),
+        (1, vec!["disallowed_file_change".to_owned()])
+    );
     assert_eq!(report["allowed_writes_passed"], false);
     assert_eq!(report["changed_files"][0], "a.txt");
-    assert!(report["verification"]["not_run"].as_str().unwrap().contains("not run"));
+    assert!(
+        report["verification"]["not_run"]
+            .as_str()
+            .unwrap()
+            .contains("not run")
+    );
 }
 
 #[test]
 fn checks_that_fail_and_checks_that_never_failed_before_are_both_failures() {
     let ground = Ground::new();
     ground.case("red", "verification_commands: [\"grep -q newer a.txt\"]\n");
-    ground.case("green-before", "verification_commands: [{run: \"true\", must_fail_before: true}]\n");
+    ground.case(
+        "green-before",
+        "verification_commands: [{run: \"true\", must_fail_before: true}]\n",
+    );
     assert_eq!(verdict_of(&ground, "red").1, ["verification_failed"]);
-    assert_eq!(verdict_of(&ground, "green-before").1, ["verification_failed"]);
+    assert_eq!(
+        verdict_of(&ground, "green-before").1,
+        ["verification_failed"]
+    );
 }
 
 #[test]
 fn no_command_is_a_block_and_a_reason_for_it_is_shown() {
     let ground = Ground::new();
     ground.case("untested", "verification_commands: []\n");
-    ground.case("explained", "verification_commands: []\nno_test_rationale: a text nobody can test\n");
+    ground.case(
+        "explained",
+        "verification_commands: []\nno_test_rationale: a text nobody can test\n",
+    );
     let (code, found, _) = verdict_of(&ground, "untested");
     assert_eq!((code, found), (3, vec!["missing_test_command".to_owned()]));
     let (code, found, report) = verdict_of(&ground, "explained");
@@ -150,17 +200,30 @@ fn checks_that_change_the_tree_leave_it_dirty() {
     ground.case("messy", "verification_commands: [\"echo x > left-over\"]\n");
     let (code, found, report) = verdict_of(&ground, "messy");
     assert_eq!((code, found), (1, vec!["dirty_ending_tree".to_owned()]));
-    assert!(report["blockers"][0]["message"].as_str().unwrap().contains("left-over"));
+    assert!(
+        report["blockers"][0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("left-over")
+    );
 }
 
 #[test]
 fn a_check_that_never_ends_is_a_timeout() {
     let ground = Ground::new();
-    ground.case("endless", "verification_commands: [\"tail -f /dev/null\"]\nlimits: {wall_seconds: 1}\n");
+    ground.case(
+        "endless",
+        "verification_commands: [\"tail -f /dev/null\"]\nlimits: {wall_seconds: 1}\n",
+    );
     let (code, found, report) = verdict_of(&ground, "endless");
     assert_eq!((code, found[0].as_str()), (3, "timeout"));
     let run_id = report["run_id"].as_str().unwrap();
-    assert!(ground.pack(run_id).join("backend/provider-timeout.txt").exists());
+    assert!(
+        ground
+            .pack(run_id)
+            .join("backend/provider-timeout.txt")
+            .exists()
+    );
 }
 
 #[test]
@@ -177,16 +240,29 @@ fn a_secret_in_the_patch_goes_to_quarantine_and_nowhere_else() {
     let ground = Ground::new();
     let dir = ground.case("leak", "");
     let key = format!("AKIA{}", "QWERTYUIOPASDFGH");
-    let patch = format!("diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new {key}\n");
+    let patch = format!(
+        "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new {key}\n"
+    );
     write(&dir.join("fake.patch"), &patch);
     let (code, found, report) = verdict_of(&ground, "leak");
     assert_eq!((code, found[0].as_str()), (1, "secret_exposed"));
     let run_id = report["run_id"].as_str().unwrap();
     for entry in walk(&ground.pack(run_id)) {
         let bytes = std::fs::read(&entry).unwrap();
-        assert!(!String::from_utf8_lossy(&bytes).contains(&key), "{} holds the secret", entry.display());
+        assert!(
+            !String::from_utf8_lossy(&bytes).contains(&key),
+            "{} holds the secret",
+            entry.display()
+        );
     }
-    let kept = std::fs::read_to_string(ground.home().join("quarantine").join(run_id).join("patch.diff")).unwrap();
+    let kept = std::fs::read_to_string(
+        ground
+            .home()
+            .join("quarantine")
+            .join(run_id)
+            .join("patch.diff"),
+    )
+    .unwrap();
     assert!(kept.contains(&key));
     assert_eq!(ground.json(&["verify", run_id]).0, 0);
 }
@@ -194,9 +270,18 @@ fn a_secret_in_the_patch_goes_to_quarantine_and_nowhere_else() {
 #[test]
 fn a_secret_of_the_environment_never_reaches_a_pack() {
     let ground = Ground::new();
-    ground.case("chatty", "verification_commands: [\"cat a.txt; echo s3cret-value-of-mine\"]\n");
+    ground.case(
+        "chatty",
+        "verification_commands: [\"cat a.txt; echo s3cret-value-of-mine\"]\n",
+    );
     let out = ground
-        .command(&["run", "chatty", "--json", "--cases", ground.cases().to_str().unwrap()])
+        .command(&[
+            "run",
+            "chatty",
+            "--json",
+            "--cases",
+            ground.cases().to_str().unwrap(),
+        ])
         .env("MY_API_KEY", "s3cret-value-of-mine")
         .output()
         .unwrap();
@@ -209,7 +294,10 @@ fn a_secret_of_the_environment_never_reaches_a_pack() {
 #[test]
 fn a_pack_names_no_path_of_the_machine() {
     let ground = Ground::new();
-    ground.case("nosy", "verification_commands: [\"pwd; echo $HOME; grep -q new a.txt\"]\n");
+    ground.case(
+        "nosy",
+        "verification_commands: [\"pwd; echo $HOME; grep -q new a.txt\"]\n",
+    );
     let (code, _, report) = verdict_of(&ground, "nosy");
     assert_eq!(code, 0);
     let pack = ground.pack(report["run_id"].as_str().unwrap());
@@ -228,11 +316,20 @@ fn a_gated_lane_is_blocked_before_anything_is_touched() {
     let (code, report) = ground.json(&["run", "r1-string-slugify", "--engine", "codex"]);
     assert_eq!(code, 3);
     assert!(blockers(&report).contains(&"gate_missing".to_owned()));
-    assert_eq!(report["failure_reason"], "gate missing: CTO_HARNESS_ALLOW_CODEX");
+    assert_eq!(
+        report["failure_reason"],
+        "gate missing: CTO_HARNESS_ALLOW_CODEX"
+    );
     assert_eq!(report["case_process_started"], false);
     let run_id = report["run_id"].as_str().unwrap();
     assert!(ground.pack(run_id).join("backend/codex-gate.log").exists());
-    assert_eq!(std::fs::read_dir(ground.home().join("baselines")).unwrap().count(), 0, "nothing is copied");
+    assert_eq!(
+        std::fs::read_dir(ground.home().join("baselines"))
+            .unwrap()
+            .count(),
+        0,
+        "nothing is copied"
+    );
     assert_eq!(ground.json(&["verify", run_id]).0, 0);
 }
 
@@ -241,11 +338,16 @@ fn a_contract_without_paths_or_actions_is_blocked_with_both_reasons() {
     let ground = Ground::new();
     ground.case("boundless", "allowed_paths: []\npermitted_actions: []\n");
     let file = ground.cases().join("boundless/case.yaml");
-    let text = std::fs::read_to_string(&file).unwrap().replace("[push, merge, ", "[");
+    let text = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("[push, merge, ", "[");
     write(&file, &text);
     let (code, found, _) = verdict_of(&ground, "boundless");
     assert_eq!(code, 3);
-    assert_eq!(found, ["allowed_paths_missing", "forbidden_actions_missing"]);
+    assert_eq!(
+        found,
+        ["allowed_paths_missing", "forbidden_actions_missing"]
+    );
 }
 
 fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
@@ -264,7 +366,11 @@ fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
 #[test]
 fn a_home_inside_somebodys_repository_changes_nothing() {
     let ground = Ground::new();
-    let init = std::process::Command::new("git").args(["init", "-q"]).current_dir(ground.path()).status().unwrap();
+    let init = std::process::Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(ground.path())
+        .status()
+        .unwrap();
     assert!(init.success());
     let (code, report) = ground.run_tiny();
     assert_eq!(code, 0, "{report}");

@@ -24,7 +24,12 @@ fn files(dir: &Path, below: &Path) -> Vec<String> {
 /// The first and the last byte, every line end, both sides of it, and a spread over the rest.
 fn position_classes(bytes: &[u8]) -> Vec<usize> {
     let mut at: Vec<usize> = vec![0, bytes.len() - 1];
-    for (i, _) in bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').take(40) {
+    for (i, _) in bytes
+        .iter()
+        .enumerate()
+        .filter(|(_, b)| **b == b'\n')
+        .take(40)
+    {
         at.extend([i.saturating_sub(1), i, (i + 1).min(bytes.len() - 1)]);
     }
     at.extend((0..bytes.len()).step_by((bytes.len() / 97).max(1)));
@@ -38,7 +43,10 @@ fn every_flipped_byte_of_a_real_pack_is_found() {
     let ground = Ground::new();
     let (_, report) = ground.json(&["run", "r1-string-slugify"]);
     let pack = ground.pack(report["run_id"].as_str().unwrap());
-    let options = VerifyOptions { integrity_only: true, ..VerifyOptions::default() };
+    let options = VerifyOptions {
+        integrity_only: true,
+        ..VerifyOptions::default()
+    };
     assert!(verify(&pack, &options).ok);
     let mut flips = 0;
     for name in files(&pack, &pack) {
@@ -54,7 +62,10 @@ fn every_flipped_byte_of_a_real_pack_is_found() {
             bad[at] ^= mask;
             std::fs::write(&path, &bad).unwrap();
             let answer = verify(&pack, &options);
-            assert!(!answer.ok && !answer.errors.is_empty(), "{name}: byte {at} ^ {mask:#x} was not found");
+            assert!(
+                !answer.ok && !answer.errors.is_empty(),
+                "{name}: byte {at} ^ {mask:#x} was not found"
+            );
             flips += 1;
         }
         std::fs::write(&path, &good).unwrap();
@@ -68,7 +79,15 @@ fn a_pack_is_checked_by_sha256sum_alone() {
     let ground = Ground::new();
     let (_, report) = ground.run_tiny();
     let pack = ground.pack(report["run_id"].as_str().unwrap());
-    let check = || Command::new("sha256sum").args(["--check", "--strict", "--quiet", "SHA256SUMS"]).current_dir(&pack).stderr(Stdio::null()).status().unwrap().success();
+    let check = || {
+        Command::new("sha256sum")
+            .args(["--check", "--strict", "--quiet", "SHA256SUMS"])
+            .current_dir(&pack)
+            .stderr(Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+    };
     assert!(check());
     std::fs::write(pack.join("test.log"), "all is well\n").unwrap();
     assert!(!check());
@@ -78,13 +97,29 @@ fn a_pack_is_checked_by_sha256sum_alone() {
 fn a_verifier_written_from_the_format_page_alone_agrees_on_real_packs() {
     let ground = Ground::new();
     let python = std::env::var("CTO_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cto-evidence/tests/stranger/verify_pack.py");
+    let script =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../cto-evidence/tests/stranger/verify_pack.py");
     let agrees = |run_id: &str| {
-        let out = Command::new(&python).arg(&script).arg(ground.pack(run_id)).output().unwrap();
-        (out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr))
+        let out = Command::new(&python)
+            .arg(&script)
+            .arg(ground.pack(run_id))
+            .output()
+            .unwrap();
+        (
+            out.status.code(),
+            String::from_utf8_lossy(&out.stdout).into_owned()
+                + &String::from_utf8_lossy(&out.stderr),
+        )
     };
     let mut ids = Vec::new();
-    for case in ["r1-string-slugify", "c-binary-file", "c-unicode-names", "c-symlink", "c-crlf", "c-rename-file"] {
+    for case in [
+        "r1-string-slugify",
+        "c-binary-file",
+        "c-unicode-names",
+        "c-symlink",
+        "c-crlf",
+        "c-rename-file",
+    ] {
         let (code, report) = ground.json(&["run", case]);
         assert_eq!(code, 0);
         ids.push(report["run_id"].as_str().unwrap().to_owned());

@@ -14,7 +14,7 @@ use cto_contract::event::{
 };
 use cto_contract::identity::Identity;
 use cto_contract::ids::{DecisionId, Nonce, RunId};
-use cto_contract::plan::{LaunchPlan, Layer, LimitSource, SandboxPlan};
+use cto_contract::plan::{LaunchPlan, Layer, LimitSource, SandboxPlan, TreeKind};
 use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::time::Utc;
@@ -229,7 +229,8 @@ pub(crate) fn pass() -> Plan {
             wall_seconds_from: LimitSource::Contract,
             network: NetworkClass::None,
             sandbox: sandbox(),
-            workspace_kind: "copy".to_owned(),
+            workspace_kind: TreeKind::Copy,
+            checks_kind: TreeKind::Copy,
             baseline_tree_id: "1".repeat(40).parse().unwrap(),
             baseline_files: 2,
             verification: vec!["python3 -m unittest -q".to_owned()],

@@ -1,8 +1,8 @@
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{
-    Actor, BackendFinished, BackendStarted, DiffChecked, EligibilityDecided, EventKind, EventSchema,
-    GateBlocked, PatchApplied, RunEvent, RunRecovered, RunStarted, Step, StepFinished, StepStarted,
-    TaskContractCreated,
+    Actor, BackendFinished, BackendStarted, DiffChecked, EligibilityDecided, EventKind,
+    EventSchema, GateBlocked, PatchApplied, RunEvent, RunRecovered, RunStarted, Step, StepFinished,
+    StepStarted, TaskContractCreated,
 };
 use cto_contract::task::TaskContract;
 use cto_contract::words::{BackendCompletion, Lane, MutationMode, RunStatus, SandboxClass, Stage};
@@ -42,7 +42,10 @@ impl Script {
 
     fn step(self, step: Step, inside: impl FnOnce(Self) -> Self) -> Self {
         let opened = self.add(EventKind::StepStarted(StepStarted { step }));
-        inside(opened).add(EventKind::StepFinished(StepFinished { step, blockers: Vec::new() }))
+        inside(opened).add(EventKind::StepFinished(StepFinished {
+            step,
+            blockers: Vec::new(),
+        }))
     }
 }
 
@@ -75,7 +78,9 @@ fn decided(passes: bool) -> Script {
     let decision = eligibility::decide(&facts).record;
     let reasons = decision.reasons.clone();
     contracted().step(Step::Eligibility, |s| {
-        let s = s.add(EventKind::EligibilityDecided(EligibilityDecided { decision }));
+        let s = s.add(EventKind::EligibilityDecided(EligibilityDecided {
+            decision,
+        }));
         if passes {
             return s;
         }
@@ -114,10 +119,15 @@ fn backend_end(exit_code: Option<i32>, signal: Option<i32>, timed_out: bool) -> 
 }
 
 fn worked(end: BackendFinished) -> Script {
-    decided(true).step(Step::Prepare, |s| s).step(Step::Plan, |s| s).step(Step::Backend, |s| {
-        s.add(EventKind::BackendStarted(BackendStarted { identity_digest: DIGEST.parse().unwrap() }))
+    decided(true)
+        .step(Step::Prepare, |s| s)
+        .step(Step::Plan, |s| s)
+        .step(Step::Backend, |s| {
+            s.add(EventKind::BackendStarted(BackendStarted {
+                identity_digest: DIGEST.parse().unwrap(),
+            }))
             .add(EventKind::BackendFinished(end))
-    })
+        })
 }
 
 fn changed(script: Script, files: &[&str]) -> Script {
@@ -157,7 +167,11 @@ fn next(script: &Script) -> String {
 }
 
 fn codes(script: &Script) -> Vec<&'static str> {
-    conclude(&replay(&script.0).unwrap()).blockers.iter().map(|b| b.code.as_str()).collect()
+    conclude(&replay(&script.0).unwrap())
+        .blockers
+        .iter()
+        .map(|b| b.code.as_str())
+        .collect()
 }
 
 #[test]
@@ -165,8 +179,14 @@ fn steps_follow_each_other_from_the_log_alone() {
     assert_eq!(next(&started()), "perform contract");
     assert_eq!(next(&contracted()), "perform eligibility");
     assert_eq!(next(&decided(true)), "perform prepare");
-    assert_eq!(next(&worked(backend_end(Some(0), None, false))), "perform change");
-    assert_eq!(next(&changed(worked(backend_end(Some(0), None, false)), &["a"])), "perform verification");
+    assert_eq!(
+        next(&worked(backend_end(Some(0), None, false))),
+        "perform change"
+    );
+    assert_eq!(
+        next(&changed(worked(backend_end(Some(0), None, false)), &["a"])),
+        "perform verification"
+    );
 }
 
 #[test]
@@ -197,8 +217,10 @@ fn a_step_without_an_end_is_recovered_and_never_performed_again() {
 
 #[test]
 fn the_backend_is_never_started_twice() {
-    let again = worked(backend_end(Some(0), None, false))
-        .add(EventKind::BackendStarted(BackendStarted { identity_digest: DIGEST.parse().unwrap() }));
+    let again =
+        worked(backend_end(Some(0), None, false)).add(EventKind::BackendStarted(BackendStarted {
+            identity_digest: DIGEST.parse().unwrap(),
+        }));
     let error = replay(&again.0).unwrap_err().to_string();
     assert!(error.contains("never started again"), "{error}");
 }
@@ -208,7 +230,10 @@ fn a_bad_end_of_the_backend_is_a_failure_whatever_the_change_is() {
     let with = |end| codes(&changed(worked(end), &["a"]))[0];
     assert_eq!(with(backend_end(Some(3), None, false)), "backend_failed");
     assert_eq!(with(backend_end(None, Some(9), false)), "backend_failed");
-    assert_eq!(with(backend_end(None, Some(15), true)), "lifecycle_timeout_after_valid_patch");
+    assert_eq!(
+        with(backend_end(None, Some(15), true)),
+        "lifecycle_timeout_after_valid_patch"
+    );
     let silent = codes(&changed(worked(backend_end(None, Some(15), true)), &[]));
     assert_eq!(silent[0], "timeout");
     let mut not_started = backend_end(None, None, false);
@@ -224,17 +249,24 @@ fn a_pass_needs_every_required_event() {
     let half = changed(worked(backend_end(Some(0), None, false)), &["a"]);
     let verdict = conclude(&replay(&half.0).unwrap());
     assert_eq!(verdict.status, RunStatus::Fail);
-    assert!(verdict.blockers.iter().all(|b| b.code == BlockerCode::MissingRequiredEvent));
+    assert!(
+        verdict
+            .blockers
+            .iter()
+            .all(|b| b.code == BlockerCode::MissingRequiredEvent)
+    );
 }
 
 #[test]
 fn a_stop_closes_the_run_at_the_next_boundary() {
-    let stopped = decided(true).add(EventKind::StepStarted(StepStarted { step: Step::Prepare })).add(
-        EventKind::StepFinished(StepFinished {
+    let stopped = decided(true)
+        .add(EventKind::StepStarted(StepStarted {
+            step: Step::Prepare,
+        }))
+        .add(EventKind::StepFinished(StepFinished {
             step: Step::Prepare,
             blockers: vec![Blocker::new(BlockerCode::Interrupted, "asked")],
-        }),
-    );
+        }));
     assert_eq!(next(&stopped), "perform complete");
     assert_eq!(codes(&stopped), ["interrupted"]);
 }
@@ -244,7 +276,9 @@ fn nothing_follows_the_verdict_but_a_recovery() {
     let done = conclude(&replay(&decided(false).0).unwrap());
     let log = decided(false).add(EventKind::RunCompleted(done));
     assert_eq!(next(&log), "seal blocked");
-    let more = log.add(EventKind::StepStarted(StepStarted { step: Step::Prepare }));
+    let more = log.add(EventKind::StepStarted(StepStarted {
+        step: Step::Prepare,
+    }));
     assert!(replay(&more.0).is_err());
 }
 
@@ -261,4 +295,3 @@ proptest! {
         prop_assert_eq!(next_step(&state), next_step(&again));
     }
 }
-

@@ -76,7 +76,10 @@ pub fn report(state: &RunState, completed: &RunCompleted, input: &ReportInput) -
             verification,
             // A run that failed only for want of its last event reads, afterwards, like one that ended early.
             required_events_passed: missing_events.is_empty()
-                && !completed.blockers.iter().any(|b| b.code == BlockerCode::MissingRequiredEvent),
+                && !completed
+                    .blockers
+                    .iter()
+                    .any(|b| b.code == BlockerCode::MissingRequiredEvent),
             missing_events,
         },
         authority: authority(state, input),
@@ -242,8 +245,15 @@ fn not_applicable(state: &RunState, completed: &RunCompleted) -> BTreeMap<String
     }
     match &state.patch {
         None => put("patch.diff", "no patch was taken"),
-        Some(p) if p.blockers.iter().any(|b| b.code == BlockerCode::SecretExposed) => {
-            put("patch.diff", "it held a secret and is in quarantine; a stub stands in its place");
+        Some(p)
+            if p.blockers
+                .iter()
+                .any(|b| b.code == BlockerCode::SecretExposed) =>
+        {
+            put(
+                "patch.diff",
+                "it held a secret and is in quarantine; a stub stands in its place",
+            );
         }
         Some(_) => {}
     }
