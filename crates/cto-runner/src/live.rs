@@ -90,6 +90,8 @@ impl Parts {
 pub(crate) struct Prepared {
     pub(crate) baseline: Baseline,
     pub(crate) copy: WorkingCopy,
+    /// The copy that the patch will be applied to; it is checked against the patch's tree, whoever touched it.
+    pub(crate) fresh: Option<WorkingCopy>,
     pub(crate) git_dir: GitDir,
     pub(crate) checker: Arc<Checker>,
     /// What the checks run in.

@@ -15,7 +15,8 @@ use crate::workspace::Workspace;
 
 const FORBIDDEN: &str = "[push, merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation]";
 
-/// The work without a harness: two copies, patch, verify, diff.
+/// The work without a harness: two copies, patch, verify, diff. With a third argument the checks run three times, as the
+/// harness runs them: on the baseline, on the change, and once more.
 const BARE: &str = r#"set -e
 case="$1"; place="$2"
 cp -r "$case/workspace" "$place/a"
@@ -23,6 +24,10 @@ cp -r "$case/workspace" "$place/b"
 cd "$place/a"
 GIT_CEILING_DIRECTORIES="$place" git apply --whitespace=nowarn "$case/fake.patch"
 python3 -m unittest -q 2> "$place/test.log"
+if [ -n "$3" ]; then
+    python3 -m unittest -q 2> "$place/again.log"
+    (cd "$place/b"; python3 -m unittest -q 2> "$place/before.log" || true)
+fi
 git diff --no-index --binary "$place/b" "$place/a" > "$place/patch.diff" || true
 test -s "$place/patch.diff"
 "#;
@@ -153,16 +158,24 @@ impl Bench {
             sealing.push(seal);
             Ok(cost)
         };
-        let bare = |round| {
-            let place = self.place.path().join(format!("bare-{files}-{round}"));
-            std::fs::create_dir_all(&place)?;
-            measure(
-                self.command(Path::new("sh"))
-                    .arg(&script)
-                    .arg(&case)
-                    .arg(&place),
-            )
+        let bare_as = |checks: &'static str| {
+            let (script, case) = (&script, &case);
+            move |round: usize| {
+                let place = self
+                    .place
+                    .path()
+                    .join(format!("bare{checks}-{files}-{round}"));
+                std::fs::create_dir_all(&place)?;
+                measure(
+                    self.command(Path::new("sh"))
+                        .arg(script)
+                        .arg(case)
+                        .arg(&place)
+                        .arg(checks),
+                )
+            }
         };
+        let bare = bare_as("");
         self.governed_once(&id, &cases)?;
         let (ours, bare) = alternate(rounds, ours, bare)?;
         let (own_wall, bare_wall) = (median_wall(&ours), median_wall(&bare));
@@ -179,6 +192,12 @@ impl Bench {
             own_cpu * 1e3,
             bare_cpu * 1e3,
             own_cpu / bare_cpu
+        );
+        let (_, same) = alternate(rounds, |_| Ok(Cost::default()), bare_as("3"))?;
+        println!(
+            "  against the same three rounds of checks bare: {:.2} × wall, {:.2} × CPU",
+            own_wall / median_wall(&same),
+            own_cpu / mean_cpu(&same)
         );
         sealing.sort();
         let seal = sealing
@@ -303,11 +322,18 @@ impl Bench {
             their_wall * 1e3,
             their_cpu * 1e3
         )?;
+        let times = |theirs: f64, ours: f64, what: &str| {
+            if ours <= 0.0 {
+                format!("{what}: cheaper than bare")
+            } else {
+                format!("{what}: {:.1} × less", theirs / ours)
+            }
+        };
         write!(
             line,
-            ": {:.1} × less wall, {:.1} × less CPU",
-            their_wall / wall.max(1e-3),
-            their_cpu / cpu.max(1e-3)
+            "; {}, {}",
+            times(their_wall, wall, "wall"),
+            times(their_cpu, cpu, "CPU")
         )?;
         println!("{line}");
         Ok(())

@@ -66,10 +66,9 @@ fn child_process_of_the_crash_tests() {
             die();
         }
     };
-    let result = harness
+    harness
         .run(&request, &StopToken::new().unwrap(), &mut observer)
         .unwrap();
-    println!("finished {}", result.run_id);
 }
 
 fn crash(ground: &Ground, at: &str) -> bool {

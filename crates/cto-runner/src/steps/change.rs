@@ -3,9 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 
-use cto_checkout::{
-    Change, EntryMode, PatchCaps, WorkingCopy, apply_patch, ignored, take_patch, verify_tree,
-};
+use cto_checkout::{Change, EntryMode, PatchCaps, apply_patch, ignored, take_patch, verify_tree};
 use cto_contract::artifact::{FreshnessSource, PATCH};
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{
@@ -234,10 +232,9 @@ impl Live<'_> {
         let prepared = self
             .parts
             .prepared
-            .as_ref()
+            .as_mut()
             .ok_or("the workspace is gone")?;
-        let mut fresh = WorkingCopy::make(&prepared.baseline, &self.work.join("checked"))
-            .map_err(|e| error_chain(&e))?;
+        let mut fresh = prepared.fresh.take().ok_or("the fresh copy is gone")?;
         apply_patch(&prepared.git_dir, &taken.path, &fresh).map_err(|e| error_chain(&e))?;
         if let Err(mismatch) = verify_tree(&fresh, &taken.manifest).map_err(|e| error_chain(&e))? {
             return Err(format!(

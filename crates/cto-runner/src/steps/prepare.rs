@@ -16,8 +16,9 @@ use crate::checks::Checker;
 use crate::live::{Live, Prepared, StepError, StepResult};
 use crate::{VERSION, error_chain};
 
-/// From so many files on, checks run in overlays: below it a copy costs little and takes every kind of rename.
-const OVERLAY_FILES_MIN: usize = 5_000;
+/// From so many files on, checks run in overlays. Below it a copy costs no more than finding out whether one can be
+/// mounted. In an overlay a directory of the tree can't be renamed, which checks have no business doing.
+const OVERLAY_FILES_MIN: usize = 100;
 
 impl Live<'_> {
     pub(crate) fn step_prepare(&mut self) -> StepResult {
@@ -29,8 +30,6 @@ impl Live<'_> {
         let case = &self.request.case;
         let baseline = case
             .baseline(&cache, &self.work.join("import"))
-            .map_err(|e| environment(error_chain(&e)))?;
-        let copy = WorkingCopy::make(&baseline, &self.work.join("workspace"))
             .map_err(|e| environment(error_chain(&e)))?;
         let git_dir =
             GitDir::create(&self.work.join("git")).map_err(|e| environment(error_chain(&e)))?;
@@ -53,8 +52,16 @@ impl Live<'_> {
             known: self.known.clone(),
             places: self.places.clone(),
         });
-        let overlay = baseline.manifest.len() >= OVERLAY_FILES_MIN
-            && checker.can_overlay(&baseline.root, &self.work.join("try"));
+        // Both copies are made while nothing else runs: beside the checks of the baseline they would take twice as long.
+        let (copies, overlay) = std::thread::scope(|scope| {
+            let tried = (baseline.manifest.len() >= OVERLAY_FILES_MIN).then(|| {
+                scope.spawn(|| checker.can_overlay(&baseline.root, &self.work.join("try")))
+            });
+            let make = |name: &str| WorkingCopy::make(&baseline, &self.work.join(name));
+            let copies = make("workspace").and_then(|copy| Ok((copy, make("checked")?)));
+            (copies, tried.is_some_and(|t| t.join().unwrap_or(false)))
+        });
+        let (copy, fresh) = copies.map_err(|e| environment(error_chain(&e)))?;
         let checks_kind = if overlay {
             TreeKind::Overlay
         } else {
@@ -64,6 +71,7 @@ impl Live<'_> {
             checks_kind,
             baseline,
             copy,
+            fresh: Some(fresh),
             git_dir,
             checker,
         });
