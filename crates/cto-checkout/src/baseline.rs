@@ -117,14 +117,20 @@ impl BaselineCache {
             .mode(0o700)
             .create(&fresh)
             .map_err(failed)?;
-        if write(&fresh.join("tree"))? != manifest {
+        let made = || {
+            if write(&fresh.join("tree"))? != manifest {
+                let source_path = source_path.to_owned();
+                return Err(BaselineError::SourceChanged { source_path });
+            }
+            write_record(&fresh, &manifest).map_err(failed)?;
+            renameat_with(CWD, &fresh, CWD, &place, RenameFlags::NOREPLACE)
+                .map_err(|errno| failed(errno.into()))
+        };
+        if let Err(error) = made() {
+            // Half a tree is of no use, and on a full disk its space is.
             remove_tree(&fresh)?;
-            let source_path = source_path.to_owned();
-            return Err(BaselineError::SourceChanged { source_path });
+            return Err(error);
         }
-        write_record(&fresh, &manifest).map_err(failed)?;
-        renameat_with(CWD, &fresh, CWD, &place, RenameFlags::NOREPLACE)
-            .map_err(|errno| failed(errno.into()))?;
         Ok(self.baseline(tree_id, manifest, Freshness::Written))
     }
 

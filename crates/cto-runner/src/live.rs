@@ -289,7 +289,12 @@ impl<'h> Live<'h> {
                     format!("`{path}` could not be written: {source}"),
                 )]
             }
-            Err(StepError::Environment { what, code }) => vec![Blocker::new(code, what)],
+            Err(StepError::Environment { what, code }) => {
+                if step == Step::Prepare {
+                    self.discard_trees();
+                }
+                vec![Blocker::new(code, what)]
+            }
         };
         if self.stop.is_asked() {
             blockers.push(Blocker::new(
@@ -299,6 +304,13 @@ impl<'h> Live<'h> {
         }
         self.record(EventKind::StepFinished(StepFinished { step, blockers }))
             .map_err(|e| self.fatal(e))
+    }
+
+    /// Gives back the space of half-made copies: on a full disk the log needs it to say so.
+    fn discard_trees(&self) {
+        for name in ["workspace", "checked", "import"] {
+            crate::sealing::clear(&self.work.join(name));
+        }
     }
 
     fn act(&mut self, step: Step) -> StepResult {

@@ -375,3 +375,29 @@ fn a_home_inside_somebodys_repository_changes_nothing() {
     let (code, report) = ground.run_tiny();
     assert_eq!(code, 0, "{report}");
 }
+
+#[test]
+fn a_full_disk_is_named_and_nothing_half_written_is_left() {
+    let ground = Ground::new();
+    let small = ground.home();
+    std::fs::create_dir(&small).unwrap();
+    // A file system of one's own, in a namespace of one's own: the disk is full for this run only.
+    let script = "mount -t tmpfs -o size=1500k,mode=700 tmpfs \"$CTO_HOME\" || exit 99\n\
+        \"$0\" run c-many-files --json\n\
+        echo \"exit $?\"\n\
+        \"$0\" verify latest > /dev/null && echo verified\n\
+        ls \"$CTO_HOME/work\" | wc -l\n";
+    let mut plain = ground.command::<&str>(&[]);
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-Urm", "sh", "-c", script, CTO]).env_clear();
+    for (name, value) in plain.get_envs() {
+        command.env(name, value.unwrap());
+    }
+    plain.stdin(std::process::Stdio::null());
+    let out = command.output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    let told = String::from_utf8_lossy(&out.stderr);
+    assert!(text.contains("artifact_write_failure"), "{text}{told}");
+    assert!(text.contains("No space left on device"), "{text}{told}");
+    assert!(text.contains("exit 1\nverified\n0\n"), "{text}{told}");
+}

@@ -23,8 +23,8 @@ const OVERLAY_FILES_MIN: usize = 100;
 impl Live<'_> {
     pub(crate) fn step_prepare(&mut self) -> StepResult {
         let environment = |what: String| StepError::Environment {
-            what,
-            code: BlockerCode::ProviderUnavailable,
+            what: format!("the workspace could not be made: {what}"),
+            code: BlockerCode::ArtifactWriteFailure,
         };
         let cache = BaselineCache::at(self.harness.home.baselines());
         let case = &self.request.case;
