@@ -11,6 +11,7 @@ mod chain;
 mod flips;
 mod forge;
 mod good;
+mod released;
 mod sample;
 mod sealed;
 mod seals;
