@@ -219,8 +219,13 @@ pub fn next_step(state: &RunState) -> Next {
     if state.recovered.is_some() {
         return Next::Perform(Step::Complete);
     }
-    // A block before the backend starts leaves nothing to judge.
+    // Where no backend ran there is nothing to judge.
+    let never_ran = state
+        .backend
+        .as_ref()
+        .is_some_and(|b| b.start_failure.is_some());
     let stopped = is_interrupted(state)
+        || never_ran
         || (state.eligibility.is_some() && !state.is_eligible())
         || (!state.backend_started
             && (!state.step_blockers.is_empty() || !state.limit_blockers.is_empty()));

@@ -401,3 +401,108 @@ fn a_full_disk_is_named_and_nothing_half_written_is_left() {
     assert!(text.contains("No space left on device"), "{text}{told}");
     assert!(text.contains("exit 1\nverified\n0\n"), "{text}{told}");
 }
+
+#[test]
+fn what_the_baseline_ignores_is_thrown_away_and_no_violation() {
+    let ground = Ground::new();
+    let dir = ground.case("messy-build", "");
+    write(&dir.join("workspace/.gitignore"), "build/\n*.log\n");
+    std::fs::remove_file(dir.join("fake.patch")).unwrap();
+    std::fs::create_dir_all(dir.join("fake/build/deep")).unwrap();
+    write(&dir.join("fake/a.txt"), "new\n");
+    write(&dir.join("fake/build/deep/out.bin"), "x");
+    write(&dir.join("fake/run.log"), "x");
+    let (code, found, report) = verdict_of(&ground, "messy-build");
+    assert_eq!((code, found.len()), (0, 0), "{report}");
+    assert_eq!(report["residue"]["count"], 2);
+    assert_eq!(report["changed_files"], serde_json::json!(["a.txt"]));
+}
+
+#[test]
+fn an_agent_can_not_widen_what_is_ignored() {
+    let ground = Ground::new();
+    let dir = ground.case("sneaky", "allowed_paths: [a.txt, .gitignore]\n");
+    std::fs::remove_file(dir.join("fake.patch")).unwrap();
+    std::fs::create_dir_all(dir.join("fake")).unwrap();
+    write(&dir.join("fake/a.txt"), "new\n");
+    write(&dir.join("fake/.gitignore"), "hidden\n");
+    write(&dir.join("fake/hidden"), "x");
+    let (code, found, report) = verdict_of(&ground, "sneaky");
+    assert_eq!((code, found[0].as_str()), (1, "disallowed_file_change"));
+    assert!(
+        report["blockers"][0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("hidden")
+    );
+}
+
+#[test]
+fn an_event_that_a_contract_requires_and_nobody_recorded_fails_the_run() {
+    let ground = Ground::new();
+    ground.case(
+        "expectant",
+        "evidence_expectations: {required_events: [sandbox.denied]}\n",
+    );
+    let (code, found, report) = verdict_of(&ground, "expectant");
+    assert_eq!(
+        (code, found),
+        (1, vec!["missing_required_event".to_owned()])
+    );
+    assert_eq!(report["required_events_passed"], false);
+    assert_eq!(
+        ground
+            .json(&["verify", report["run_id"].as_str().unwrap()])
+            .0,
+        0
+    );
+}
+
+#[test]
+fn protected_risk_classes_are_refused_by_name() {
+    let ground = Ground::new();
+    ground.case("prod", "risk_class: production\n");
+    ground.case("nobodys", "risk_class: unowned\n");
+    assert_eq!(verdict_of(&ground, "prod").1, ["critical_repository"]);
+    assert_eq!(verdict_of(&ground, "nobodys").1, ["unowned_repository"]);
+}
+
+#[test]
+fn stage_one_starts_no_process_and_later_stages_need_a_repository() {
+    let ground = Ground::new();
+    let (code, report) = ground.json(&["run", "r1-string-slugify", "--stage", "1"]);
+    assert_eq!(
+        (code, blockers(&report)),
+        (3, vec!["stage_not_proven".to_owned()])
+    );
+    assert_eq!(report["backend_process_started"], false);
+    let (code, error) = ground.json(&["run", "r1-string-slugify", "--stage", "5"]);
+    assert_eq!(code, 2, "{error}");
+}
+
+#[test]
+fn a_backend_that_is_not_installed_is_a_block_with_its_marker() {
+    let ground = Ground::new();
+    ground.tiny();
+    // Git stands on the harness's own path, but not on the one that it gives to the backend.
+    let out = ground
+        .command(&[
+            "run",
+            "tiny",
+            "--json",
+            "--cases",
+            ground.cases().to_str().unwrap(),
+        ])
+        .env("PATH", ground.path())
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(out.status.code(), Some(3), "{report}");
+    assert!(
+        blockers(&report).contains(&"provider_unavailable".to_owned()),
+        "{report}"
+    );
+    let pack = ground.pack(report["run_id"].as_str().unwrap());
+    assert!(pack.join("backend/provider-unavailable.txt").exists());
+    assert_eq!(report["backend_completion"], "none");
+}
