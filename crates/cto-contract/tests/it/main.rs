@@ -81,3 +81,48 @@ fn an_active_default_is_unreadable() {
         assert!(serde_json::from_str::<NeverActive>(bad).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn field_names_are_frozen() {
+    use cto_contract::schemars::{JsonSchema, schema_for};
+
+    fn fields<T: JsonSchema>() -> String {
+        let schema = serde_json::to_value(schema_for!(T)).unwrap();
+        let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+        names
+            .into_iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+    let mut out = String::new();
+    macro_rules! list {
+        ($($ty:ty),+ $(,)?) => {$(
+            writeln!(out, "{}: {}", stringify!($ty).rsplit("::").next().unwrap().trim(), fields::<$ty>()).unwrap();
+        )+};
+    }
+    list!(
+        cto_contract::report::Report,
+        cto_contract::report::Resources,
+        cto_contract::report::SandboxSection,
+        cto_contract::event::RunEvent,
+        cto_contract::task::TaskContract,
+        cto_contract::task::Limits,
+        cto_contract::case::CaseFile,
+        cto_contract::eligibility::EligibilityDecision,
+        cto_contract::identity::Identity,
+        cto_contract::plan::LaunchPlan,
+        cto_contract::verification::Verification,
+        cto_contract::verification::CommandResult,
+        cto_contract::attestation::Envelope,
+        cto_contract::attestation::Statement,
+        cto_contract::attestation::Predicate,
+        cto_contract::addendum::Addendum,
+        cto_contract::trust::TrustedKey,
+        cto_contract::verify::VerifyReport,
+        cto_contract::config::HarnessConfig,
+        cto_contract::artifact::Freshness,
+        cto_contract::trace::TraceEntry,
+    );
+    insta::assert_snapshot!(out);
+}
