@@ -27,7 +27,8 @@ pub struct PackFile {
     /// Relative to the pack, `/`-separated.
     pub path: String,
     pub size: u64,
-    device: u64,
+    /// Wide enough for every platform's type of it.
+    device: i128,
     inode: u64,
 }
 
@@ -117,7 +118,7 @@ impl PackDir {
             .map_err(|e| unreadable(e.to_string()))?;
         let stat = fstat(&opened).map_err(|e| unreadable(io::Error::from(e).to_string()))?;
         let same = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-            && (stat.st_dev, stat.st_ino) == (file.device, file.inode)
+            && (i128::from(stat.st_dev), stat.st_ino) == (file.device, file.inode)
             && u64::try_from(stat.st_size) == Ok(file.size);
         if same {
             Ok(opened)
@@ -276,7 +277,7 @@ impl Walk {
                 self.listing.files.push(PackFile {
                     path,
                     size,
-                    device: stat.st_dev,
+                    device: i128::from(stat.st_dev),
                     inode: stat.st_ino,
                 });
             }

@@ -5,9 +5,7 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, fdatasync, fsync, mkdirat, openat, renameat, unlinkat,
-};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fsync, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 use crate::pack::{Listing, PackDir, is_pack_path, open_below};
@@ -165,7 +163,9 @@ pub(crate) fn sync_listing(pack: &PackDir, listing: &Listing) -> Result<(), Writ
         .try_for_each(|file| {
             let fd = open_below(pack.as_fd(), &file.path, SYNC, Mode::empty())
                 .map_err(failed("open", &file.path))?;
-            fdatasync(&fd).map_err(failed("sync", &file.path))
+            File::from(fd)
+                .sync_data()
+                .map_err(failed("sync", &file.path))
         })?;
     for directory in &listing.directories {
         let fd = open_below(pack.as_fd(), directory, DIRECTORY, Mode::empty())

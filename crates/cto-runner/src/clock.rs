@@ -15,9 +15,15 @@ pub fn now() -> Utc {
     Utc::new(jiff::Timestamp::now())
 }
 
-/// Nanoseconds since boot, running on through sleep; it never goes backwards.
+/// The clock that runs on through sleep; elsewhere the nearest there is.
+#[cfg(target_os = "linux")]
+const BOOT_CLOCK: ClockId = ClockId::Boottime;
+#[cfg(not(target_os = "linux"))]
+const BOOT_CLOCK: ClockId = ClockId::Monotonic;
+
+/// Nanoseconds since boot; it never goes backwards.
 pub(crate) fn boot_ns() -> u64 {
-    let now = clock_gettime(ClockId::Boottime);
+    let now = clock_gettime(BOOT_CLOCK);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
