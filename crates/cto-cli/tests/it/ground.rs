@@ -1,62 +1,58 @@
-//! A home of its own for each test, and a small case whose checks need no interpreter.
+//! A place with a small case whose change is a patch and whose checks need no interpreter.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::process::{Command, Output};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-pub(crate) const CTO: &str = env!("CARGO_BIN_EXE_cto");
+pub(crate) use crate::place::{CTO, search_path, write};
+use crate::place::{Place, head};
+
 pub(crate) const TINY: &str = "tiny";
 
+/// The change of [`Ground::case`].
+const PATCH: &str =
+    "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n";
+
 pub(crate) struct Ground {
-    dir: TempDir,
+    place: Place,
 }
 
 impl Ground {
     pub(crate) fn new() -> Self {
         Self {
-            dir: tempfile::tempdir().unwrap(),
+            place: Place::new(),
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        self.dir.path()
+    pub(crate) fn path(&self) -> PathBuf {
+        self.place.path("")
     }
 
     pub(crate) fn home(&self) -> PathBuf {
-        self.dir.path().join("home")
+        self.place.home()
     }
 
     pub(crate) fn config(&self) -> PathBuf {
-        self.dir.path().join("config/cto")
+        self.place.path("config/cto")
     }
 
     pub(crate) fn cases(&self) -> PathBuf {
-        self.dir.path().join("cases")
+        self.place.path("cases")
     }
 
     pub(crate) fn pack(&self, run_id: &str) -> PathBuf {
-        self.home().join("harness-runs").join(run_id)
+        self.place.pack(run_id)
     }
 
-    /// `cto` with an environment that holds nothing but the test's own places.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
-        let mut command = Command::new(CTO);
-        command
-            .args(args)
-            .env_clear()
-            .env("PATH", search_path())
-            .env("HOME", self.dir.path())
-            .env("CTO_HOME", self.home())
-            .env("XDG_CONFIG_HOME", self.dir.path().join("config"))
-            .stdin(Stdio::null());
+        let mut command = self.place.command(&[]);
+        command.args(args);
         command
     }
 
-    pub(crate) fn cto<S: AsRef<OsStr>>(&self, args: &[S]) -> Output {
+    fn cto(&self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
     }
 
@@ -77,10 +73,7 @@ impl Ground {
     /// Writes a case whose change turns `old` into `new` in `a.txt`, checked by `grep`. Lines of `yaml` override.
     pub(crate) fn case(&self, id: &str, yaml: &str) -> PathBuf {
         let dir = self.cases().join(id);
-        std::fs::create_dir_all(dir.join("workspace")).unwrap();
-        let mut text = format!(
-            "schema: cto.case/v1\nid: {id}\ntitle: Turn old into new\ninstruction: Turn old into new in a.txt\nforbidden_actions: [push, merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation]\n"
-        );
+        let mut text = head(id);
         for (key, value) in [
             ("allowed_paths", "[a.txt]"),
             (
@@ -100,9 +93,8 @@ impl Ground {
         dir
     }
 
-    pub(crate) fn tiny(&self) -> &'static str {
+    pub(crate) fn tiny(&self) {
         self.case(TINY, "");
-        TINY
     }
 
     /// Runs the tiny case and gives its report.
@@ -124,34 +116,25 @@ impl Ground {
     }
 }
 
-/// The change of [`Ground::case`].
-pub(crate) const PATCH: &str =
-    "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n";
-
-pub(crate) fn write(path: &Path, text: &str) {
-    std::fs::write(path, text).unwrap();
-}
-
-/// `PATH` with the interpreter itself first: a version manager's shim would cost more than the checks.
-pub(crate) fn search_path() -> String {
-    static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| {
-        let own = std::env::var("PATH").unwrap();
-        let out = Command::new("python3")
-            .args(["-c", "import sys; print(sys.executable)"])
-            .output()
-            .unwrap();
-        let python = PathBuf::from(String::from_utf8(out.stdout).unwrap().trim());
-        format!("{}:{own}", python.parent().unwrap().display())
-    })
-    .clone()
+/// Every file below a directory.
+pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            out.extend(files(&path));
+        } else {
+            out.push(path);
+        }
+    }
+    out.sort();
+    out
 }
 
 /// Codes of the blockers of a report.
 pub(crate) fn blockers(report: &Value) -> Vec<String> {
-    report["blockers"]
-        .as_array()
-        .unwrap()
+    let listed = report["blockers"].as_array().unwrap();
+    listed
         .iter()
         .map(|b| b["code"].as_str().unwrap().to_owned())
         .collect()

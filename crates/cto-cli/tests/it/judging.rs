@@ -8,7 +8,7 @@ use cto_contract::words::{ClaimLevel, Lane, RunStatus};
 use cto_runner::{Catalog, Environment, Harness, OpenOptions, RunRequest, RunResult};
 use cto_sandbox::{Launcher, StopToken};
 
-use crate::ground::{CTO, Ground, blockers, search_path, write};
+use crate::ground::{CTO, Ground, blockers, files, search_path, write};
 
 fn open(ground: &Ground) -> Harness {
     Harness::open(OpenOptions {
@@ -247,7 +247,7 @@ fn a_secret_in_the_patch_goes_to_quarantine_and_nowhere_else() {
     let (code, found, report) = verdict_of(&ground, "leak");
     assert_eq!((code, found[0].as_str()), (1, "secret_exposed"));
     let run_id = report["run_id"].as_str().unwrap();
-    for entry in walk(&ground.pack(run_id)) {
+    for entry in files(&ground.pack(run_id)) {
         let bytes = std::fs::read(&entry).unwrap();
         assert!(
             !String::from_utf8_lossy(&bytes).contains(&key),
@@ -301,8 +301,9 @@ fn a_pack_names_no_path_of_the_machine() {
     let (code, _, report) = verdict_of(&ground, "nosy");
     assert_eq!(code, 0);
     let pack = ground.pack(report["run_id"].as_str().unwrap());
-    let place = ground.path().to_str().unwrap();
-    for file in walk(&pack) {
+    let root = ground.path();
+    let place = root.to_str().unwrap().trim_end_matches('/');
+    for file in files(&pack) {
         let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
         assert!(!text.contains(place), "{}: {text}", file.display());
     }
@@ -348,19 +349,6 @@ fn a_contract_without_paths_or_actions_is_blocked_with_both_reasons() {
         found,
         ["allowed_paths_missing", "forbidden_actions_missing"]
     );
-}
-
-fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let mut out = Vec::new();
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            out.extend(walk(&path));
-        } else {
-            out.push(path);
-        }
-    }
-    out
 }
 
 #[test]

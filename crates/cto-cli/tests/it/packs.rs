@@ -5,21 +5,7 @@ use std::process::{Command, Stdio};
 
 use cto_evidence::verify::{VerifyOptions, verify};
 
-use crate::ground::Ground;
-
-fn files(dir: &Path, below: &Path) -> Vec<String> {
-    let mut out = Vec::new();
-    for entry in std::fs::read_dir(below).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            out.extend(files(dir, &path));
-        } else {
-            out.push(path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned());
-        }
-    }
-    out.sort();
-    out
-}
+use crate::ground::{Ground, files};
 
 /// The first and the last byte, every line end, both sides of it, and a spread over the rest.
 fn position_classes(bytes: &[u8]) -> Vec<usize> {
@@ -49,8 +35,8 @@ fn every_flipped_byte_of_a_real_pack_is_found() {
     };
     assert!(verify(&pack, &options).ok);
     let mut flips = 0;
-    for name in files(&pack, &pack) {
-        let path = pack.join(&name);
+    for path in files(&pack) {
+        let name = path.strip_prefix(&pack).unwrap().display().to_string();
         let good = std::fs::read(&path).unwrap();
         if good.is_empty() {
             continue;

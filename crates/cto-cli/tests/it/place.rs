@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -69,7 +70,8 @@ impl Place {
         let mut command = Command::new(CTO);
         command.env_clear().current_dir(self.dir.path()).args(args);
         command
-            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("PATH", search_path())
+            .stdin(Stdio::null())
             .env("HOME", self.dir.path());
         command
             .env("CTO_HOME", self.home())
@@ -139,4 +141,19 @@ pub(crate) fn sh(dir: &Path, script: &str) {
         "{script}: {}",
         String::from_utf8_lossy(&done.stderr)
     );
+}
+
+/// `PATH` with the interpreter itself first: a version manager's shim would cost more than the checks.
+pub(crate) fn search_path() -> String {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let own = std::env::var("PATH").unwrap();
+        let out = Command::new("python3")
+            .args(["-c", "import sys; print(sys.executable)"])
+            .output()
+            .unwrap();
+        let python = PathBuf::from(String::from_utf8(out.stdout).unwrap().trim());
+        format!("{}:{own}", python.parent().unwrap().display())
+    })
+    .clone()
 }
