@@ -2,17 +2,14 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
+use crate::platform;
 use crate::tree_path::TreePath;
-
-const INSIDE: ResolveFlags = ResolveFlags::BENEATH
-    .union(ResolveFlags::NO_SYMLINKS)
-    .union(ResolveFlags::NO_MAGICLINKS);
 
 /// Opens the root of a tree. The path to it comes from the operator, so links in it are his own affair.
 pub(crate) fn open_root(path: &Path) -> io::Result<OwnedFd> {
@@ -53,7 +50,7 @@ pub(crate) fn create_file(
         root,
         path,
         OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
-        Mode::from_raw_mode(permissions),
+        Mode::from_raw_mode(platform::raw_mode(permissions)),
     )
     .map(File::from)
 }
@@ -96,20 +93,11 @@ pub(crate) fn stat(root: BorrowedFd<'_>, path: &TreePath) -> io::Result<rustix::
 }
 
 /// Gives the owner the bits he took from himself: a `chmod 000` must not hide what is there.
-///
-/// Goes through the descriptor, so that what is changed is what was looked at.
 pub(crate) fn unlock(root: BorrowedFd<'_>, path: &TreePath, bits: u32) -> io::Result<()> {
-    let handle = open(root, path, OFlags::PATH, Mode::empty())?;
-    unlock_handle(handle.as_fd(), bits)
+    platform::unlock(root, path, bits)
 }
 
-pub(crate) fn unlock_handle(handle: BorrowedFd<'_>, bits: u32) -> io::Result<()> {
-    let mode = rustix::fs::fstat(handle)?.st_mode & 0o7777;
-    let own = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    Ok(rustix::fs::chmod(own, Mode::from_raw_mode(mode | bits))?)
-}
-
-fn with_parent<T>(
+pub(crate) fn with_parent<T>(
     root: BorrowedFd<'_>,
     path: &TreePath,
     act: impl FnOnce(BorrowedFd<'_>, &[u8]) -> rustix::io::Result<T>,
@@ -120,7 +108,7 @@ fn with_parent<T>(
             let parent = open(
                 root,
                 &TreePath::from(parent),
-                OFlags::PATH | OFlags::DIRECTORY,
+                platform::HANDLE | OFlags::DIRECTORY,
                 Mode::empty(),
             )?;
             Ok(act(parent.as_fd(), path.name())?)
@@ -128,20 +116,25 @@ fn with_parent<T>(
     }
 }
 
-fn open(root: BorrowedFd<'_>, path: &TreePath, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+pub(crate) fn open(
+    root: BorrowedFd<'_>,
+    path: &TreePath,
+    flags: OFlags,
+    mode: Mode,
+) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let whole = if path.is_root() {
-        b"."
+        b".".as_slice()
     } else {
         path.as_bytes()
     };
-    match openat2(root, whole, flags, mode, INSIDE) {
+    match platform::open_inside(root, whole, flags, mode) {
         Err(Errno::NOSYS) => open_stepwise(root, path, flags, mode),
         opened => Ok(opened?),
     }
 }
 
-/// The same for kernels and containers without `openat2`: one component at a time.
+/// The same for systems and containers without `openat2`: one component at a time.
 fn open_stepwise(
     root: BorrowedFd<'_>,
     path: &TreePath,
@@ -154,7 +147,7 @@ fn open_stepwise(
     if !path.is_well_formed() {
         return Err(Errno::XDEV.into());
     }
-    let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let step = platform::HANDLE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut held: Option<OwnedFd> = None;
     let parents = path.depth() - 1;
     for name in path.components().take(parents) {

@@ -3,18 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-
 use crate::baseline::Baseline;
 use crate::git_dir::GitDir;
+use crate::platform::{self, memory_file};
 use crate::tree_path::{TreePath, parent_of};
 
 /// Where git is looked for; the caller's own PATH may have been arranged by somebody else.
@@ -153,7 +149,8 @@ impl Call<'_> {
         let mut written: u64 = 0;
         let mut buffer = vec![0; 64 * 1024];
         loop {
-            self.wait_for(stdout.as_fd(), deadline)?;
+            let readable = platform::readable_by(stdout.as_fd(), deadline);
+            self.in_time(readable.map_err(io::Error::from))?;
             let count = match stdout.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(count) => count,
@@ -169,34 +166,17 @@ impl Call<'_> {
             }
             output.write_all(&buffer[..count]).map_err(talk)?;
         }
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| talk(io::ErrorKind::NotFound.into()))?;
-        let exit = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| talk(errno.into()))?;
-        self.wait_for(exit.as_fd(), deadline)
+        self.in_time(platform::ended_by(child, deadline))
     }
 
-    fn wait_for(&self, descriptor: BorrowedFd<'_>, deadline: Instant) -> Result<(), GitError> {
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(GitError::TimedOut {
-                    verb: self.verb,
-                    seconds: self.wall.as_secs(),
-                });
-            }
-            let timeout = Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
-            };
-            match poll(
-                &mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)],
-                Some(&timeout),
-            ) {
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return Ok(()),
-                Err(errno) => return Err(self.talk(errno.into())),
-            }
+    fn in_time(&self, happened: io::Result<bool>) -> Result<(), GitError> {
+        if happened.map_err(|source| self.talk(source))? {
+            return Ok(());
         }
+        Err(GitError::TimedOut {
+            verb: self.verb,
+            seconds: self.wall.as_secs(),
+        })
     }
 
     /// Turns a bad end into an error; `also_fine` lists further exit codes that are answers.
@@ -226,10 +206,6 @@ fn readable(said: &[u8]) -> String {
         .map(|line| TreePath::from(line).to_string())
         .collect();
     lines.join("; ")
-}
-
-fn memory_file() -> io::Result<File> {
-    Ok(File::from(memfd_create("git", MemfdFlags::CLOEXEC)?))
 }
 
 /// Returns the version that `git` states, such as `2.47.3`.

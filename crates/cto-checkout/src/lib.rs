@@ -22,6 +22,7 @@ mod manifest;
 mod oid;
 mod parallel;
 mod patch;
+mod platform;
 mod remove;
 mod scan;
 mod stamp;

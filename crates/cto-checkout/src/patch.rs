@@ -14,6 +14,7 @@ use crate::git::{Call, GitError};
 use crate::git_dir::{GitDir, GitDirError, ObjectKind, create};
 use crate::manifest::{Entry, EntryMode, Manifest, ManifestError, Trees};
 use crate::oid::TreeId;
+use crate::platform::raw_mode;
 use crate::scan::{ScanError, read_entry};
 use crate::tree_path::TreePath;
 use crate::working_copy::WorkingCopy;
@@ -249,7 +250,7 @@ fn plain_permissions(copy: &WorkingCopy) -> Result<(), ApplyError> {
             .and_then(|file| {
                 Ok(rustix::fs::fchmod(
                     &file,
-                    rustix::fs::Mode::from_raw_mode(bits),
+                    rustix::fs::Mode::from_raw_mode(raw_mode(bits)),
                 )?)
             })
             .map_err(|source| ApplyError::Mode {

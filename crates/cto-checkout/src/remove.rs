@@ -2,19 +2,17 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RawDir, RenameFlags, openat, renameat_with, statat,
-    unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, openat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
-use crate::beneath;
+use crate::platform;
 
 /// Deeper directories are first moved up to the root: descriptors and stack stay bounded at any depth.
 const HELD_LEVELS: usize = 32;
@@ -100,25 +98,24 @@ impl Removal<'_> {
 
 /// Unlinks everything that is no directory and returns the names of those that are.
 fn unlink_files(directory: BorrowedFd<'_>) -> rustix::io::Result<Vec<CString>> {
-    let mut buffer: Vec<MaybeUninit<u8>> = vec![MaybeUninit::uninit(); 32 * 1024];
-    let mut entries = RawDir::new(directory, &mut buffer);
     let mut subdirectories = Vec::new();
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name();
+    platform::each_removable(directory, |name, file_type| {
         if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
+            return Ok(());
         }
-        if entry.file_type() == FileType::Directory {
+        if file_type == FileType::Directory {
             subdirectories.push(name.to_owned());
-            continue;
+            return Ok(());
         }
         match unlinkat(directory, name, AtFlags::empty()) {
             // Not every file system tells the type in its listing.
-            Err(Errno::ISDIR | Errno::PERM) => subdirectories.push(name.to_owned()),
-            unlinked => unlinked?,
+            Err(Errno::ISDIR | Errno::PERM) => {
+                subdirectories.push(name.to_owned());
+                Ok(())
+            }
+            unlinked => unlinked,
         }
-    }
+    })?;
     Ok(subdirectories)
 }
 
@@ -128,11 +125,7 @@ fn open_unlocked<P: rustix::path::Arg + Copy>(
     path: P,
 ) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let handle = openat(&at, path, flags | OFlags::PATH, Mode::empty())?;
-    if rustix::fs::fstat(&handle)?.st_mode & 0o700 != 0o700 {
-        beneath::unlock_handle(handle.as_fd(), 0o700)
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::ACCESS))?;
-    }
+    let handle = platform::open_unlocked(at, path, flags)?;
     // Through the handle, so that it is the same directory; `.` of a directory cannot be a link.
     openat(&handle, ".", flags | OFlags::RDONLY, Mode::empty())
 }

@@ -3,7 +3,9 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags, Stat, fstat, fstatfs, openat};
+use rustix::fs::{Stat, fstat};
+
+use crate::platform::{keeps_honest_times, mode_bits, nameless_file, wide};
 
 /// Identity and times of a file. Its change time cannot be set by an unprivileged process, so on a file system that
 /// moves it with every write an equal stamp means equal content, whatever was done to the modification time.
@@ -24,10 +26,10 @@ pub(crate) struct Instant(pub(crate) i64, pub(crate) u32);
 impl Stamp {
     pub(crate) fn of(stat: &Stat) -> Self {
         Self {
-            dev: stat.st_dev,
+            dev: wide(stat.st_dev),
             ino: stat.st_ino,
             size: u64::try_from(stat.st_size).unwrap_or_default(),
-            mode: stat.st_mode,
+            mode: mode_bits(stat.st_mode),
             mtime: Instant(
                 stat.st_mtime,
                 u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
@@ -44,10 +46,6 @@ impl Stamp {
         Self { dev: 0, ..*self } == Self { dev: 0, ..*other }
     }
 }
-
-/// File systems known to move the change time with every write, also through a shared mapping. On others (tmpfs, FUSE,
-/// network) a page that was read first can be written through a mapping with no trace in the inode.
-const HONEST_FILE_SYSTEMS: [u32; 3] = [0xEF53, 0x5846_5342, 0x9123_683E]; // ext2–4, XFS, btrfs
 
 /// Longest wait for the clock of the file system to move on; its tick is between 1 and 10 ms.
 const SETTLE_TRIES: u32 = 12;
@@ -70,20 +68,9 @@ pub(crate) fn settle(root: BorrowedFd<'_>, stamps: Vec<Stamp>) -> Vec<Option<Sta
     stamps.into_iter().map(settled).collect()
 }
 
-fn keeps_honest_times(root: BorrowedFd<'_>) -> bool {
-    // The magic numbers have 32 bits; the type of the field is wider and may be sign-extended.
-    fstatfs(root).is_ok_and(|fs| HONEST_FILE_SYSTEMS.contains(&(fs.f_type as u32)))
-}
-
 /// Returns the time of the file system, later than `newest` if that can be had within a few milliseconds.
 fn probe(root: BorrowedFd<'_>, newest: Instant) -> Option<Instant> {
-    let file = openat(
-        root,
-        ".",
-        OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC,
-        Mode::from_raw_mode(0o600),
-    )
-    .ok()?;
+    let file = nameless_file(root).ok()?;
     let mut now = None;
     for _ in 0..SETTLE_TRIES {
         rustix::io::write(&file, b".").ok()?;

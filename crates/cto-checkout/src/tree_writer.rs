@@ -10,6 +10,7 @@ use rustix::fs::{Mode, fchmod, fstat};
 
 use crate::beneath;
 use crate::manifest::EntryMode;
+use crate::platform::raw_mode;
 use crate::stamp::Stamp;
 use crate::tree_path::TreePath;
 
@@ -29,10 +30,11 @@ pub(crate) fn make_root(path: &Path) -> io::Result<OwnedFd> {
 /// Gives a new file its final permissions, which the umask may have narrowed, and returns its stamp.
 pub(crate) fn finish(file: &File, mode: EntryMode) -> io::Result<Stamp> {
     let stat = fstat(file.as_fd())?;
-    if stat.st_mode & 0o7777 == mode.permissions() {
+    let permissions = raw_mode(mode.permissions());
+    if stat.st_mode & 0o7777 == permissions {
         return Ok(Stamp::of(&stat));
     }
-    fchmod(file.as_fd(), Mode::from_raw_mode(mode.permissions()))?;
+    fchmod(file.as_fd(), Mode::from_raw_mode(permissions))?;
     Ok(Stamp::of(&fstat(file.as_fd())?))
 }
 

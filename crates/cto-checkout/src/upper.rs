@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, fgetxattr, fstat};
+use rustix::fs::{CWD, FileType, OFlags, fgetxattr};
 use rustix::io::Errno;
 
 use crate::baseline::Baseline;
@@ -18,7 +18,7 @@ use crate::manifest::{Entry, EntryMode, Manifest, directories_of};
 use crate::scan::{self, Known, ScanCaps, ScanError};
 use crate::tree_path::{TreePath, parent_of};
 use crate::walk::{Found, FoundKind};
-use crate::{beneath, parallel};
+use crate::{beneath, parallel, platform};
 
 const OPAQUE: [&str; 2] = ["user.overlay.opaque", "trusted.overlay.opaque"];
 const WHITEOUT: [&str; 2] = ["user.overlay.whiteout", "trusted.overlay.whiteout"];
@@ -116,18 +116,14 @@ impl<'a> Merged<'a> {
 
 /// Opens the upper directory, also when it was closed from inside: the root of the overlay has its permissions.
 fn open_upper(upper: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let handle = rustix::fs::open(upper, flags, Mode::empty())?;
-    if fstat(&handle)?.st_mode & 0o700 != 0o700 {
-        beneath::unlock_handle(handle.as_fd(), 0o700)?;
-    }
+    let handle = platform::open_unlocked(CWD, upper, OFlags::DIRECTORY | OFlags::CLOEXEC)?;
     beneath::open_directory(handle.as_fd(), &TreePath::root())
 }
 
 /// Tells the mark of a deletion: a character device 0:0, or an empty file with an attribute.
 fn is_whiteout(root: BorrowedFd<'_>, found: &Found) -> Result<bool, ScanError> {
     // By the type and not by the kind, which does not tell the type of what is called `.git`.
-    let file_type = FileType::from_raw_mode(found.stamp.mode);
+    let file_type = FileType::from_raw_mode(platform::raw_mode(found.stamp.mode));
     if file_type == FileType::CharacterDevice {
         return Ok(found.device == 0);
     }
@@ -153,7 +149,7 @@ fn any_attribute(
         let mut value = [0; 8]; // the kernel writes one letter
         match fgetxattr(file, name, &mut value) {
             Ok(length) if holds(&value[..length]) => return Ok(true),
-            Ok(_) | Err(Errno::NODATA | Errno::NOTSUP | Errno::RANGE) => {}
+            Ok(_) | Err(platform::NO_ATTRIBUTE | Errno::NOTSUP | Errno::RANGE) => {}
             Err(errno) => return Err(errno.into()),
         }
     }

@@ -3,18 +3,16 @@
 //! Directories are opened one at a time from the root, never kept open on the way down: depth costs no descriptors.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use rustix::fs::{AtFlags, FileType, RawDir, statat};
+use rustix::fs::{AtFlags, FileType, statat};
 
 use crate::beneath;
+use crate::platform::{Listing, ListingBuffer, wide};
 use crate::stamp::Stamp;
 use crate::tree_path::{TreePath, is_git_name};
-
-const LISTING_BYTES: usize = 32 * 1024;
 
 /// Levels with fewer directories are listed on the calling thread.
 const PARALLEL_DIRECTORIES: usize = 8;
@@ -123,14 +121,15 @@ fn list_directory(
         beneath::unlock(root, directory, 0o700).map_err(failed)?;
     }
     let handle = beneath::open_directory(root, directory).map_err(failed)?;
-    let mut buffer: Vec<MaybeUninit<u8>> = vec![MaybeUninit::uninit(); LISTING_BYTES];
-    let mut names = RawDir::new(handle.as_fd(), &mut buffer);
+    let mut buffer = ListingBuffer::default();
+    let mut names =
+        Listing::new(handle.as_fd(), &mut buffer).map_err(|errno| failed(errno.into()))?;
     let mut listed = Listed {
         entries: Vec::new(),
         directories: Vec::new(),
     };
     let depth = directory.depth() + 1;
-    while let Some(entry) = names.next() {
+    while let Some(entry) = names.read() {
         let entry = entry.map_err(|errno| failed(errno.into()))?;
         let name = entry.file_name().to_bytes();
         if matches!(name, b"." | b"..") {
@@ -154,8 +153,8 @@ fn list_directory(
             path,
             kind,
             stamp: Stamp::of(&stat),
-            links: stat.st_nlink,
-            device: stat.st_rdev,
+            links: wide(stat.st_nlink),
+            device: wide(stat.st_rdev),
         };
         match kind {
             FoundKind::Directory { .. } => listed.directories.push(found),

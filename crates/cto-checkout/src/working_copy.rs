@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, CWD, fstat, ioctl_ficlone, statat};
+use rustix::fs::{AtFlags, CWD, Mode, fchmod, fstat, statat};
 
 use crate::baseline::Baseline;
 use crate::changes::Changes;
@@ -16,7 +16,7 @@ use crate::oid::TreeId;
 use crate::scan::{Known, Scan, ScanCaps, ScanError, read_exactly, scan};
 use crate::stamp::{self, Stamp};
 use crate::tree_path::TreePath;
-use crate::{beneath, parallel, tree_writer};
+use crate::{beneath, parallel, platform, tree_writer};
 
 /// Sharing blocks costs two more system calls; for small files copying the bytes is faster.
 const CLONE_BYTES_MIN: u64 = 64 * 1024;
@@ -137,6 +137,11 @@ impl WorkingCopy {
             source: errno.into(),
         };
         let held = fstat(&self.root).map_err(failed)?;
+        // A root that its agent closed would hide everything below it; it is ours to open again.
+        let mode = Mode::from_raw_mode(held.st_mode);
+        if !mode.contains(Mode::RWXU) {
+            fchmod(&self.root, mode | Mode::RWXU).map_err(failed)?;
+        }
         match statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if (stat.st_dev, stat.st_ino) == (held.st_dev, held.st_ino) => Ok(()),
             _ => Err(ScanError::RootReplaced {
@@ -213,7 +218,7 @@ impl Copying<'_> {
         if size < CLONE_BYTES_MIN || !self.clones.load(Ordering::Relaxed) {
             return false;
         }
-        let cloned = ioctl_ficlone(copy, content).is_ok();
+        let cloned = platform::clone_blocks(content, copy);
         if !cloned {
             self.clones.store(false, Ordering::Relaxed);
         }

@@ -51,7 +51,23 @@ pub(crate) fn read(pack: &Path, name: &str) -> Result<Option<Vec<u8>>, Failure> 
 
 /// Reads a file that must be there.
 pub(crate) fn require(pack: &Path, name: &str) -> Result<Vec<u8>, Failure> {
-    read(pack, name)?.ok_or_else(|| missing(pack, name))
+    match read(pack, name)? {
+        Some(bytes) => Ok(bytes),
+        None if is_withheld(pack, name)? => Err(Failure::new(
+            Exit::USAGE,
+            "file_withheld",
+            format!("`{name}` was withheld when this pack was exported"),
+        )
+        .hint("ask whoever exported it for the whole pack")),
+        None => Err(missing(pack, name)),
+    }
+}
+
+fn is_withheld(pack: &Path, name: &str) -> Result<bool, Failure> {
+    let listed = read(pack, cto_evidence::withheld::WITHHELD)?;
+    Ok(listed
+        .and_then(|bytes| cto_evidence::withheld::read_withheld(&bytes).ok())
+        .is_some_and(|paths| paths.contains(name)))
 }
 
 fn missing(pack: &Path, name: &str) -> Failure {

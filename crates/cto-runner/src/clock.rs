@@ -36,7 +36,7 @@ pub(crate) fn boot_id() -> String {
 }
 
 /// Fills random bytes from the kernel.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], getrandom::Error> {
+pub fn random<const N: usize>() -> Result<[u8; N], getrandom::Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)?;
     Ok(bytes)

@@ -21,7 +21,7 @@ mod steps;
 mod transfer;
 
 pub use cases::{Case, CaseError, Catalog};
-pub use clock::now;
+pub use clock::{now, random};
 pub use config::{Config, ConfigError, read_dotenv, read_trusted_key};
 pub use environment::Environment;
 pub use harness::{Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult, index_row};

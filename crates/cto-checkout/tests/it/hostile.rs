@@ -434,3 +434,11 @@ fn what_verification_leaves_behind_is_told_from_the_patch() {
         "M a\nM b\nA made-by-a-test"
     );
 }
+
+#[test]
+fn a_closed_root_hides_nothing() {
+    let stage = Stage::new(&[file("a", "one\n"), file("d/b", "two\n")]);
+    stage.put("a", "other\n");
+    chmod(&stage.at(""), 0o000);
+    assert_eq!(stage.changed(), "M a");
+}

@@ -82,7 +82,11 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let name: CaseId = format!("run-all-{lane}")
         .parse()
         .map_err(|e| Failure::of(Exit::FAULT, "matrix_not_written", &e))?;
-    let matrix_id = RunId::compose(started_at, &name, random_suffix()?);
+    let matrix_id = RunId::compose(
+        started_at,
+        &name,
+        cto_runner::random().map_err(|e| Failure::of(Exit::FAULT, "no_randomness", &e))?,
+    );
     let directory = harness.home.pack(&matrix_id);
     let ok = counts.pass == runs.len() as u64 && !runs.is_empty();
     let output = MatrixOutput {
@@ -193,20 +197,6 @@ fn one(harness: &Harness, catalog: &Catalog, id: &str, lane: Lane, stop: &StopTo
 
 fn seconds(since: Instant) -> f64 {
     (since.elapsed().as_secs_f64() * 1000.0).round() / 1000.0
-}
-
-fn random_suffix() -> Result<[u8; RunId::SUFFIX_LEN], Failure> {
-    let mut bytes = [0; RunId::SUFFIX_LEN];
-    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()).map_err(
-        |e| {
-            Failure::io(
-                "no_randomness",
-                "no random bytes from the kernel",
-                &e.into(),
-            )
-        },
-    )?;
-    Ok(bytes)
 }
 
 /// The directory appears with its report or not at all. It is no pack: it has no log and no attestation.

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use cto_contract::artifact::ATTESTATION;
-use cto_runner::live_runs;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use cto_runner::{Holder, live_runs};
+use rustix::process::{Pid, Signal};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
@@ -61,12 +61,9 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
             &e.into(),
         )
     };
-    // The descriptor holds on to the process, so between the check and the signal its number can't change hands.
-    let process = pidfd_open(pid, PidfdFlags::empty()).map_err(refused)?;
-    if !holder.is_alive() {
+    if !ask_to_stop(pid, &holder).map_err(refused)? {
         return Err(not_live());
     }
-    pidfd_send_signal(&process, Signal::TERM).map_err(refused)?;
     session
         .printer
         .talk(&format!("asked process {} to stop", holder.pid));
@@ -98,4 +95,25 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         session.printer.show(&page)?;
     }
     Ok(if sealed { Exit::DONE } else { Exit::FAILED })
+}
+
+/// Signals the holder; false when it is gone. The descriptor holds on to the process, so that between the check and the
+/// signal its number can't change hands.
+#[cfg(target_os = "linux")]
+fn ask_to_stop(pid: Pid, holder: &Holder) -> rustix::io::Result<bool> {
+    use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+    let process = pidfd_open(pid, PidfdFlags::empty())?;
+    if !holder.is_alive() {
+        return Ok(false);
+    }
+    pidfd_send_signal(&process, Signal::TERM).map(|()| true)
+}
+
+/// No process can be held on to here, nor can a run be live: confinement needs Linux.
+#[cfg(not(target_os = "linux"))]
+fn ask_to_stop(pid: Pid, holder: &Holder) -> rustix::io::Result<bool> {
+    if !holder.is_alive() {
+        return Ok(false);
+    }
+    rustix::process::kill_process(pid, Signal::TERM).map(|()| true)
 }

@@ -235,10 +235,12 @@ fn withheld_files_stay_here_and_the_rest_verifies_there() {
         let said = there.cto(&args).expect(0).out;
         assert!(said.contains(&shown), "{said}");
     }
-    assert_eq!(
-        there.cto(&["export", id, "--patch", "--json"]).error(),
-        "2 file_withheld"
-    );
+    for args in [
+        &["export", id, "--patch", "--json"][..],
+        &["diff", id, "--json"],
+    ] {
+        assert_eq!(there.cto(args).error(), "2 file_withheld");
+    }
     // Handed on, it is the same copy; what it lacks can't be had back by an import, nor lost by one.
     there.cto(&["export", id, "--tar", "again.tar"]).expect(0);
     assert_eq!(
