@@ -14,7 +14,7 @@ mod verdict;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cto_contract::artifact::{ATTESTATION, PATCH};
+use cto_contract::artifact::{ATTESTATION, EVENTS, PATCH, REPORT_JSON, SHA256SUMS};
 use cto_contract::ids::{Digest, Nonce, RunId};
 use cto_contract::trust::{Origin, TrustedKey};
 use cto_contract::verify::{Integrity, VerifyCheck, VerifyCode, VerifyReport, VerifySchema};
@@ -66,6 +66,20 @@ pub fn verify(pack: &Path, options: &VerifyOptions) -> VerifyReport {
             return answer(findings, Checked::default());
         }
     };
+    // Any directory can be named by mistake; one without a single file of ours is not read through.
+    let is_there = |name: &&str| {
+        opened
+            .open_path(name)
+            .is_ok_and(|file| file.metadata().is_ok_and(|meta| meta.is_file()))
+    };
+    if ![ATTESTATION, SHA256SUMS, REPORT_JSON, EVENTS]
+        .iter()
+        .any(is_there)
+    {
+        let why = "the directory holds no file of an evidence pack";
+        findings.whole(VerifyCode::NotAPack, format!("`{}`: {why}", pack.display()));
+        return answer(findings, Checked::default());
+    }
     let mut files = Files::read(&opened, &mut findings);
     files.check_list(&mut findings);
     files.check_digests(&mut findings);

@@ -147,6 +147,13 @@ impl Catalog {
     /// Reads one case.
     pub fn find(&self, id: &str) -> Result<Case, CaseError> {
         let id: CaseId = id.parse()?;
+        // A directory that was named and is not there is the mistake, not the case that is then missing.
+        if let Some(dir) = &self.extra {
+            fs::read_dir(dir).map_err(|source| CaseError::Read {
+                path: dir.clone(),
+                source,
+            })?;
+        }
         if let Some(embedded) = CASES.iter().find(|c| c.id == id.as_str()) {
             let yaml = embedded
                 .files

@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use cto_contract::ids::{Digest, Nonce, RunId};
 use cto_contract::trust::Origin;
-use cto_contract::verify::{VerifyReport, withheld_text};
+use cto_contract::verify::{Integrity, VerifyCode, VerifyReport, withheld_text};
 use cto_contract::words::ClaimLevel;
 use cto_evidence::key::PublicKey;
 use cto_evidence::verify::{VerifyOptions, verify};
@@ -15,6 +15,8 @@ use crate::printer::{BAD, FAINT, GOOD, Page, WARN};
 use crate::session::Session;
 
 /// Largest key file.
+/// Most errors that a person is shown.
+const ERRORS_SHOWN: usize = 20;
 const KEY_BYTES_MAX: u64 = 64 << 10;
 
 /// Check a pack offline
@@ -148,7 +150,7 @@ fn answer(page: &mut Page, report: &VerifyReport, integrity_only: bool, verbose:
     page.field("checked", &checked.join(", "));
     if !report.errors.is_empty() {
         page.heading("What is wrong");
-        for error in &report.errors {
+        for error in report.errors.iter().take(ERRORS_SHOWN) {
             page.text("  ").styled(BAD, error.code.as_str());
             if let Some(file) = &error.file {
                 page.text(" ").text(&cto_contract::text::one_line(file));
@@ -156,6 +158,11 @@ fn answer(page: &mut Page, report: &VerifyReport, integrity_only: bool, verbose:
             page.text(": ")
                 .line(&cto_contract::text::one_line(&error.message));
         }
+        let more = report.errors.len().saturating_sub(ERRORS_SHOWN);
+        if more > 0 {
+            page.line(&format!("  … and {more} more; --json shows all"));
+        }
+        page.field("next", next_for(report));
     }
     if !report.claims.is_empty() {
         page.heading("What it proves");
@@ -182,5 +189,20 @@ pub(crate) fn claims(page: &mut Page, claims: &[cto_contract::verify::Claim], ve
                 .styled(FAINT, &cto_contract::text::one_line(&claim.basis))
                 .end();
         }
+    }
+}
+
+/// What a person can do about a pack that does not verify.
+fn next_for(report: &VerifyReport) -> &'static str {
+    let origin_only = report.integrity == Integrity::Ok;
+    let has = |code: VerifyCode| report.errors.iter().any(|e| e.code == code);
+    if has(VerifyCode::NotAPack) {
+        "name a run id, `latest`, or the directory of a pack; `cto runs` lists yours"
+    } else if has(VerifyCode::NotSealed) {
+        "a live run is not sealed yet (`cto watch`); one that crashed is sealed by `cto recover`"
+    } else if origin_only && report.origin != Origin::Known {
+        "get the signer's key by another way, then --key or `cto trust add`; --integrity-only asks for less"
+    } else {
+        "do not rely on it; get another copy from where it was sealed"
     }
 }

@@ -287,3 +287,11 @@ fn a_dotenv_sets_places_and_nothing_else() {
     assert_eq!(refused.error(), "2 config_invalid");
     assert!(refused.out.contains(".env:2:1"), "{}", refused.out);
 }
+
+#[test]
+fn a_directory_of_cases_that_is_not_there_is_the_mistake_that_is_named() {
+    let place = Place::new();
+    let ran = place.cto(&["run", "r1-string-slugify", "--cases", "nowhere", "--json"]);
+    assert_eq!(ran.error(), "2 case_unreadable");
+    assert!(ran.out.contains("nowhere"), "{}", ran.out);
+}

@@ -119,7 +119,7 @@ fn no_cheat_of_any_shipped_case_passes() {
     }
 }
 
-fn verdict_of(ground: &Ground, id: &str) -> (i32, Vec<String>, serde_json::Value) {
+pub(crate) fn verdict_of(ground: &Ground, id: &str) -> (i32, Vec<String>, serde_json::Value) {
     let (code, report) = ground.json(&["run", id, "--cases", ground.cases().to_str().unwrap()]);
     (code, blockers(&report), report)
 }
@@ -236,82 +236,6 @@ fn a_backend_that_fails_is_a_failure() {
 }
 
 #[test]
-fn a_secret_in_the_patch_goes_to_quarantine_and_nowhere_else() {
-    let ground = Ground::new();
-    let dir = ground.case("leak", "");
-    let key = format!("AKIA{}", "QWERTYUIOPASDFGH");
-    let patch = format!(
-        "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new {key}\n"
-    );
-    write(&dir.join("fake.patch"), &patch);
-    let (code, found, report) = verdict_of(&ground, "leak");
-    assert_eq!((code, found[0].as_str()), (1, "secret_exposed"));
-    let run_id = report["run_id"].as_str().unwrap();
-    for entry in files(&ground.pack(run_id)) {
-        let bytes = std::fs::read(&entry).unwrap();
-        assert!(
-            !String::from_utf8_lossy(&bytes).contains(&key),
-            "{} holds the secret",
-            entry.display()
-        );
-    }
-    let kept = std::fs::read_to_string(
-        ground
-            .home()
-            .join("quarantine")
-            .join(run_id)
-            .join("patch.diff"),
-    )
-    .unwrap();
-    assert!(kept.contains(&key));
-    assert_eq!(ground.json(&["verify", run_id]).0, 0);
-}
-
-#[test]
-fn a_secret_of_the_environment_never_reaches_a_pack() {
-    let ground = Ground::new();
-    ground.case(
-        "chatty",
-        "verification_commands: [\"cat a.txt; echo s3cret-value-of-mine\"]\n",
-    );
-    let out = ground
-        .command(&[
-            "run",
-            "chatty",
-            "--json",
-            "--cases",
-            ground.cases().to_str().unwrap(),
-        ])
-        .env("MY_API_KEY", "s3cret-value-of-mine")
-        .output()
-        .unwrap();
-    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
-    let run_id = report["run_id"].as_str().unwrap();
-    let log = std::fs::read_to_string(ground.pack(run_id).join("test.log")).unwrap();
-    assert!(log.contains("[redacted:MY_API_KEY]"), "{log}");
-}
-
-#[test]
-fn a_pack_names_no_path_of_the_machine() {
-    let ground = Ground::new();
-    ground.case(
-        "nosy",
-        "verification_commands: [\"pwd; echo $HOME; grep -q new a.txt\"]\n",
-    );
-    let (code, _, report) = verdict_of(&ground, "nosy");
-    assert_eq!(code, 0);
-    let pack = ground.pack(report["run_id"].as_str().unwrap());
-    let root = ground.path();
-    let place = root.to_str().unwrap().trim_end_matches('/');
-    for file in files(&pack) {
-        let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
-        assert!(!text.contains(place), "{}: {text}", file.display());
-    }
-    let log = std::fs::read_to_string(pack.join("test.log")).unwrap();
-    assert!(log.contains("\n$WORKSPACE\n"), "{log}");
-}
-
-#[test]
 fn a_gated_lane_is_blocked_before_anything_is_touched() {
     let ground = Ground::new();
     let (code, report) = ground.json(&["run", "r1-string-slugify", "--engine", "codex"]);
@@ -365,32 +289,6 @@ fn a_home_inside_somebodys_repository_changes_nothing() {
 }
 
 #[test]
-fn a_full_disk_is_named_and_nothing_half_written_is_left() {
-    let ground = Ground::new();
-    let small = ground.home();
-    std::fs::create_dir(&small).unwrap();
-    // A file system of one's own, in a namespace of one's own: the disk is full for this run only.
-    let script = "mount -t tmpfs -o size=1500k,mode=700 tmpfs \"$CTO_HOME\" || exit 99\n\
-        \"$0\" run c-many-files --json\n\
-        echo \"exit $?\"\n\
-        \"$0\" verify latest > /dev/null && echo verified\n\
-        ls \"$CTO_HOME/work\" | wc -l\n";
-    let mut plain = ground.command::<&str>(&[]);
-    let mut command = std::process::Command::new("unshare");
-    command.args(["-Urm", "sh", "-c", script, CTO]).env_clear();
-    for (name, value) in plain.get_envs() {
-        command.env(name, value.unwrap());
-    }
-    plain.stdin(std::process::Stdio::null());
-    let out = command.output().unwrap();
-    let text = String::from_utf8_lossy(&out.stdout);
-    let told = String::from_utf8_lossy(&out.stderr);
-    assert!(text.contains("artifact_write_failure"), "{text}{told}");
-    assert!(text.contains("No space left on device"), "{text}{told}");
-    assert!(text.contains("exit 1\nverified\n0\n"), "{text}{told}");
-}
-
-#[test]
 fn what_the_baseline_ignores_is_thrown_away_and_no_violation() {
     let ground = Ground::new();
     let dir = ground.case("messy-build", "");
@@ -404,25 +302,6 @@ fn what_the_baseline_ignores_is_thrown_away_and_no_violation() {
     assert_eq!((code, found.len()), (0, 0), "{report}");
     assert_eq!(report["residue"]["count"], 2);
     assert_eq!(report["changed_files"], serde_json::json!(["a.txt"]));
-}
-
-#[test]
-fn an_agent_can_not_widen_what_is_ignored() {
-    let ground = Ground::new();
-    let dir = ground.case("sneaky", "allowed_paths: [a.txt, .gitignore]\n");
-    std::fs::remove_file(dir.join("fake.patch")).unwrap();
-    std::fs::create_dir_all(dir.join("fake")).unwrap();
-    write(&dir.join("fake/a.txt"), "new\n");
-    write(&dir.join("fake/.gitignore"), "hidden\n");
-    write(&dir.join("fake/hidden"), "x");
-    let (code, found, report) = verdict_of(&ground, "sneaky");
-    assert_eq!((code, found[0].as_str()), (1, "disallowed_file_change"));
-    assert!(
-        report["blockers"][0]["message"]
-            .as_str()
-            .unwrap()
-            .contains("hidden")
-    );
 }
 
 #[test]
@@ -493,4 +372,16 @@ fn a_backend_that_is_not_installed_is_a_block_with_its_marker() {
     let pack = ground.pack(report["run_id"].as_str().unwrap());
     assert!(pack.join("backend/provider-unavailable.txt").exists());
     assert_eq!(report["backend_completion"], "none");
+}
+
+#[test]
+fn every_oracle_carries_the_same_probe() {
+    // A case is whole in its own directory, so the helper stands in each; it must not drift apart.
+    let cases = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases");
+    let probes: std::collections::BTreeSet<Vec<u8>> = files(&cases)
+        .into_iter()
+        .filter(|path| path.ends_with("oracle/probe.py"))
+        .map(|path| std::fs::read(path).unwrap())
+        .collect();
+    assert_eq!(probes.len(), 1);
 }

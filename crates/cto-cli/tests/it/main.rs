@@ -11,6 +11,7 @@ mod crash;
 mod evidence;
 mod ground;
 mod help;
+mod hostile;
 mod judging;
 mod live;
 mod load;

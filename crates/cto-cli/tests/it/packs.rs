@@ -124,3 +124,14 @@ fn a_verifier_written_from_the_format_page_alone_agrees_on_real_packs() {
     std::fs::write(&log, bytes).unwrap();
     assert_eq!(agrees(&ids[0]).0, Some(5));
 }
+
+#[test]
+fn a_directory_that_is_no_pack_is_named_as_such_and_not_read_through() {
+    let ground = Ground::new();
+    ground.tiny();
+    let (code, answer) = ground.json(&["verify", ground.cases().to_str().unwrap()]);
+    assert_eq!(code, 5);
+    let errors = answer["errors"].as_array().unwrap();
+    assert_eq!(errors.len(), 1, "{answer}");
+    assert_eq!(errors[0]["code"], "not_a_pack");
+}

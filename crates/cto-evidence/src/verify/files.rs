@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cto_contract::artifact::{ATTESTATION, EVENTS, REPORT_JSON, REQUIRED, SHA256SUMS};
+use cto_contract::artifact::{ATTESTATION, REQUIRED, SHA256SUMS};
 use cto_contract::ids::Digest;
 use cto_contract::verify::VerifyCode;
 
@@ -78,15 +78,6 @@ impl Files {
 
     /// Compares the listing with `SHA256SUMS` and the required set.
     pub(super) fn check_list(&mut self, findings: &mut Findings) {
-        if ![ATTESTATION, SHA256SUMS, REPORT_JSON, EVENTS]
-            .iter()
-            .any(|p| self.has(p))
-        {
-            findings.whole(
-                VerifyCode::NotAPack,
-                "the directory holds no file of an evidence pack",
-            );
-        }
         if !self.has(ATTESTATION) {
             findings.file(
                 VerifyCode::NotSealed,
