@@ -17,6 +17,7 @@ mod changes;
 mod git;
 mod git_dir;
 mod import;
+mod layered;
 mod links;
 mod manifest;
 mod oid;
@@ -37,6 +38,7 @@ pub use changes::{Change, Changes, Oddity, OddityKind};
 pub use git::{GitError, git_version, ignored};
 pub use git_dir::{GitDir, GitDirError};
 pub use import::{ImportCaps, ImportError, TreeEntry, check_tree, import, write_entries};
+pub use layered::{LayerError, OverlaidTree, PatchedLayer, Workspace};
 pub use manifest::{Entry, EntryMode, Manifest, ManifestError};
 pub use oid::{Oid, TreeId};
 pub use patch::{

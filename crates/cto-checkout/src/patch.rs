@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -100,7 +100,7 @@ pub struct TreeMismatch {
 pub fn take_patch(
     git_dir: &GitDir,
     baseline: &Baseline,
-    copy: &WorkingCopy,
+    workspace: &impl AsFd,
     changes: &[Change],
     out: &Path,
     caps: &PatchCaps,
@@ -126,7 +126,7 @@ pub fn take_patch(
         )?;
         store_blobs(
             git_dir,
-            copy.root(),
+            workspace.as_fd(),
             changes.iter().map(|c| (&c.path, c.after)),
             caps,
         )?;
@@ -246,7 +246,7 @@ fn plain_permissions(copy: &WorkingCopy) -> Result<(), ApplyError> {
         if entry.mode == EntryMode::Symlink || stamp.mode & 0o7777 == bits {
             continue;
         }
-        beneath::open_file(copy.root(), path)
+        beneath::open_file(copy.as_fd(), path)
             .and_then(|file| {
                 Ok(rustix::fs::fchmod(
                     &file,

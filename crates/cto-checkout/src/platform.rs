@@ -328,3 +328,19 @@ pub(crate) fn mode_bits(raw: impl Into<u32>) -> u32 {
 pub(crate) fn raw_mode(bits: u32) -> RawMode {
     bits as RawMode
 }
+
+/// Makes the mark that hides a path of the trees below in an overlay. Nobody needs a privilege for this one device.
+#[cfg(target_os = "linux")]
+pub(crate) fn make_whiteout(root: BorrowedFd<'_>, path: &TreePath) -> io::Result<()> {
+    if !path.is_well_formed() {
+        return Err(Errno::XDEV.into());
+    }
+    crate::beneath::with_parent(root, path, |parent, name| {
+        rustix::fs::mknodat(parent, name, FileType::CharacterDevice, Mode::empty(), 0)
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn make_whiteout(_root: BorrowedFd<'_>, _path: &TreePath) -> io::Result<()> {
+    Err(Errno::NOSYS.into())
+}

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,10 +92,6 @@ impl WorkingCopy {
         &self.path
     }
 
-    pub(crate) fn root(&self) -> BorrowedFd<'_> {
-        self.root.as_fd()
-    }
-
     /// Returns what differs from the baseline. Nothing may be running in the copy any more.
     pub fn changes(&self) -> Result<Changes, ScanError> {
         self.scan().map(|scan| changes(&self.base, scan))
@@ -148,6 +144,12 @@ impl WorkingCopy {
                 root: self.path.clone(),
             }),
         }
+    }
+}
+
+impl AsFd for WorkingCopy {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Bench {
 
 /// An overlay over a tree that nobody writes: what the commands leave is in `upper`.
 struct Layer {
-    lower: PathBuf,
+    lowers: Vec<PathBuf>,
     upper: PathBuf,
 }
 
@@ -76,15 +76,12 @@ impl Bench {
         })
     }
 
-    /// Commands run at `tree` in an overlay over `lower`, which stays as it is.
-    pub(crate) fn over(lower: &Path, tree: &Path, scratch: &Path) -> io::Result<Self> {
+    /// Commands run at `tree` in an overlay over `lowers`, the topmost first, which stay as they are.
+    pub(crate) fn over(lowers: Vec<PathBuf>, tree: &Path, scratch: &Path) -> io::Result<Self> {
         let upper = scratch.join("upper");
         fs::create_dir_all(&upper)?;
         fs::create_dir_all(tree)?;
-        let layer = Some(Layer {
-            lower: lower.to_owned(),
-            upper,
-        });
+        let layer = Some(Layer { lowers, upper });
         Ok(Self {
             layer,
             ..Self::new(tree, scratch)?
@@ -109,7 +106,7 @@ impl Bench {
         let work = self.scratch.join(format!("work-{name}"));
         fs::create_dir_all(&work)?;
         Ok(Some(Overlay {
-            lower: layer.lower.clone(),
+            lowers: layer.lowers.clone(),
             upper: layer.upper.clone(),
             work,
             at: self.tree.clone(),
@@ -130,7 +127,7 @@ impl Checker {
     /// Whether an overlay over this tree can be mounted here: tried, not guessed.
     pub(crate) fn can_overlay(&self, lower: &Path, scratch: &Path) -> bool {
         let tried = || -> io::Result<bool> {
-            let bench = Bench::over(lower, &scratch.join("tree"), scratch)?;
+            let bench = Bench::over(vec![lower.to_owned()], &scratch.join("tree"), scratch)?;
             let request = LaunchRequest {
                 argv: ["/bin/sh", "-c", "exit 0"].map(OsString::from).to_vec(),
                 env: BTreeMap::new(),

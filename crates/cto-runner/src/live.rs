@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use cto_checkout::{Baseline, GitDir, Patch, WorkingCopy};
+use cto_checkout::{Baseline, GitDir, Patch, PatchedLayer, WorkingCopy, Workspace};
 use cto_contract::artifact::{EVENTS, Freshness, FreshnessMap, FreshnessSource};
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{
@@ -73,10 +73,15 @@ pub(crate) struct Parts {
     pub(crate) applied: Option<Applied>,
 }
 
-/// The fresh copy with only the patch applied, and the tree that it was found to hold.
+/// The baseline with only the patch applied, and the tree that it was found to be.
 pub(crate) struct Applied {
-    pub(crate) copy: WorkingCopy,
+    pub(crate) tree: AppliedTree,
     pub(crate) tree_id: TreeId,
+}
+
+pub(crate) enum AppliedTree {
+    Copy(WorkingCopy),
+    Layer(PatchedLayer),
 }
 
 impl Parts {
@@ -89,8 +94,10 @@ impl Parts {
 
 pub(crate) struct Prepared {
     pub(crate) baseline: Baseline,
-    pub(crate) copy: WorkingCopy,
-    /// The copy that the patch will be applied to; it is checked against the patch's tree, whoever touched it.
+    /// What the backend works in.
+    pub(crate) workspace: Workspace,
+    /// The copy that the patch will be applied to; it is checked against the patch's tree, whoever touched it. None
+    /// where checks run in overlays.
     pub(crate) fresh: Option<WorkingCopy>,
     pub(crate) git_dir: GitDir,
     pub(crate) checker: Arc<Checker>,
@@ -308,7 +315,7 @@ impl<'h> Live<'h> {
 
     /// Gives back the space of half-made copies: on a full disk the log needs it to say so.
     fn discard_trees(&self) {
-        for name in ["workspace", "checked", "import"] {
+        for name in ["workspace", "upper", "checked", "import"] {
             crate::sealing::clear(&self.work.join(name));
         }
     }
@@ -377,7 +384,7 @@ impl<'h> Live<'h> {
 
 /// What a pack calls the places of a run.
 fn places(work: &Path, home: &Path) -> Known {
-    let named = ["workspace", "baseline", "checked-tree", "checked", "canary"]
+    let named = ["workspace", "baseline", "checked", "canary"]
         .map(|tree| (work.join(tree), "$WORKSPACE"))
         .into_iter()
         .chain([

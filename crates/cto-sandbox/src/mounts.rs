@@ -41,13 +41,17 @@ fn bind_read_only(path: &Raw) -> Result<(), Failure> {
 
 fn mount_overlay(overlay: &OverlayPolicy) -> Result<(), Failure> {
     // Named by descriptor: mount options cannot carry every byte of a path, and the page they share is short.
-    let lower = open_part(&overlay.lower)?;
+    let lowers = overlay
+        .lowers
+        .iter()
+        .map(open_part)
+        .collect::<Result<Vec<_>, _>>()?;
     let upper = open_part(&overlay.upper)?;
     let work = open_part(&overlay.work)?;
     let part = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
     let options = format!(
         "lowerdir={},upperdir={},workdir={},userxattr",
-        part(&lower),
+        lowers.iter().map(part).collect::<Vec<_>>().join(":"),
         part(&upper),
         part(&work),
     );

@@ -31,7 +31,8 @@ pub struct LaunchRequest {
 /// The kernel leaves a directory of mode 000 in `work`: make it accessible before removing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlay {
-    pub lower: PathBuf,
+    /// Trees that nobody writes while it is mounted, the topmost first.
+    pub lowers: Vec<PathBuf>,
     pub upper: PathBuf,
     pub work: PathBuf,
     /// Where the merged tree appears, usually `cwd`.
@@ -87,10 +88,13 @@ impl LaunchRequest {
                 return invalid(format!("environment value of {name:?} holds a NUL byte"));
             }
         }
+        if self.overlay.as_ref().is_some_and(|o| o.lowers.is_empty()) {
+            return invalid("an overlay has no lower tree".to_owned());
+        }
         let overlay = self
             .overlay
             .iter()
-            .flat_map(|o| [&o.lower, &o.upper, &o.work, &o.at]);
+            .flat_map(|o| o.lowers.iter().chain([&o.upper, &o.work, &o.at]));
         for path in std::iter::once(&self.cwd)
             .chain(&self.read_only)
             .chain(overlay)

@@ -110,7 +110,7 @@ pub(crate) struct Policy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OverlayPolicy {
-    pub(crate) lower: Raw,
+    pub(crate) lowers: Vec<Raw>,
     pub(crate) upper: Raw,
     pub(crate) work: Raw,
     pub(crate) at: Raw,
@@ -138,7 +138,7 @@ impl Policy {
             cwd: Raw::from(&request.cwd),
             read_only: request.read_only.iter().map(Raw::from).collect(),
             overlay: request.overlay.as_ref().map(|overlay| OverlayPolicy {
-                lower: Raw::from(&overlay.lower),
+                lowers: overlay.lowers.iter().map(Raw::from).collect(),
                 upper: Raw::from(&overlay.upper),
                 work: Raw::from(&overlay.work),
                 at: Raw::from(&overlay.at),
@@ -285,9 +285,10 @@ mod tests {
 
     fn policy() -> impl Strategy<Value = Policy> {
         let raw = || proptest::collection::vec(1_u8.., 0..24).prop_map(Raw);
+        let lowers = proptest::collection::vec(raw(), 1..3);
         let overlay =
-            (raw(), raw(), raw(), raw()).prop_map(|(lower, upper, work, at)| OverlayPolicy {
-                lower,
+            (lowers, raw(), raw(), raw()).prop_map(|(lowers, upper, work, at)| OverlayPolicy {
+                lowers,
                 upper,
                 work,
                 at,

@@ -5,6 +5,7 @@
 mod baselines;
 mod hostile;
 mod imports;
+mod layered;
 mod removal;
 mod round_trip;
 mod stage;

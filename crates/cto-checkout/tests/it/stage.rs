@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use cto_checkout::{
-    Baseline, BaselineCache, Changes, EntryMode, GitDir, ImportCaps, Patch, PatchCaps, TreeEntry,
-    WorkingCopy, apply_patch, take_patch, verify_tree,
+    Baseline, BaselineCache, Changes, EntryMode, GitDir, ImportCaps, Patch, PatchCaps,
+    PatchedLayer, TreeEntry, WorkingCopy, apply_patch, take_patch, verify_tree,
 };
 use tempfile::TempDir;
 
@@ -113,6 +113,11 @@ impl Stage {
         );
         assert_eq!(fresh.restamp().unwrap(), patch.tree_id);
         assert!(fresh.changes_since().unwrap().is_clean());
+        let changes = self.copy.changes().unwrap().changes;
+        let dest = self.dir.path().join("layer");
+        let layer =
+            PatchedLayer::make(&self.git_dir, &self.baseline, &patch, &changes, &dest).unwrap();
+        assert_eq!(layer.tree_id, patch.tree_id);
         patch
     }
 

@@ -12,7 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 
 use crate::stage::{Row, Stage, chmod, is_root, listing, put};
 
-const TREE: [Row<'static>; 9] = [
+pub(crate) const TREE: [Row<'static>; 9] = [
     (b"a", EntryMode::Regular, b"one\n"),
     (b"d/e/deep", EntryMode::Regular, b"deep\n"),
     (b"d/e/more", EntryMode::Regular, b"more\n"),
@@ -28,7 +28,7 @@ const TREE: [Row<'static>; 9] = [
     clippy::disallowed_methods,
     reason = "the scripts stand for an agent's commands"
 )]
-fn run(program: &str, arguments: &[&str], at: &Path) -> Output {
+pub(crate) fn run(program: &str, arguments: &[&str], at: &Path) -> Output {
     Command::new(program)
         .args(arguments)
         .current_dir(at)
@@ -36,7 +36,7 @@ fn run(program: &str, arguments: &[&str], at: &Path) -> Output {
         .unwrap()
 }
 
-fn run_well(program: &str, arguments: &[&str], at: &Path) {
+pub(crate) fn run_well(program: &str, arguments: &[&str], at: &Path) {
     let output = run(program, arguments, at);
     assert!(
         output.status.success(),
@@ -71,7 +71,7 @@ static REFUSAL: LazyLock<Option<String>> = LazyLock::new(|| {
 });
 
 #[expect(clippy::print_stderr, reason = "a test that is left out says so")]
-fn can_mount() -> bool {
+pub(crate) fn can_mount() -> bool {
     let Some(refusal) = &*REFUSAL else {
         return true;
     };
@@ -83,7 +83,7 @@ fn can_mount() -> bool {
 }
 
 /// Runs a script in an overlay over the stage's baseline and returns the upper directory.
-fn in_overlay(stage: &Stage, script: &str) -> PathBuf {
+pub(crate) fn in_overlay(stage: &Stage, script: &str) -> PathBuf {
     let dir = stage.dir.path();
     symlink(&stage.baseline.root, dir.join("lower")).unwrap();
     make_parts(dir);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cto_checkout::WorkingCopy;
+use cto_checkout::{WorkingCopy, Workspace};
 use cto_contract::artifact::FreshnessSource;
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{BackendFinished, BackendStarted, EventKind, OutputCapped};
@@ -10,7 +10,9 @@ use cto_contract::plan::{Layer, SandboxPlan, TreeKind};
 use cto_contract::task::Limits;
 use cto_contract::words::{BackendCompletion, SandboxClass};
 use cto_evidence::writer::PackWriter;
-use cto_sandbox::{Class, Confinement, End, LaunchRequest, Network, StopCause, Stream, Survivors};
+use cto_sandbox::{
+    Class, Confinement, End, LaunchRequest, Network, Overlay, StopCause, Stream, Survivors,
+};
 
 use crate::checks::{Bench, GRACE, RedactedFile, to_os};
 use crate::live::{Live, StepError, StepResult};
@@ -90,12 +92,13 @@ impl Live<'_> {
             identity_digest,
         }))?;
         self.sync()?;
+        let overlay = self.workspace_overlay()?;
         let request = LaunchRequest {
             argv: spec.argv.iter().map(Into::into).collect(),
             env: to_os(spec.env),
             cwd: self.work.join("workspace"),
             read_only: Vec::new(),
-            overlay: None,
+            overlay,
             limits: self.limits.sandbox(),
             network: Network::None,
             grace: GRACE,
@@ -186,6 +189,31 @@ impl Live<'_> {
         Ok(Vec::new())
     }
 
+    /// The overlay that the backend works in, when it is one.
+    fn workspace_overlay(&self) -> Result<Option<Overlay>, StepError> {
+        let prepared = self
+            .parts
+            .prepared
+            .as_ref()
+            .ok_or_else(|| missing("the workspace"))?;
+        let Workspace::Overlay(tree) = &prepared.workspace else {
+            return Ok(None);
+        };
+        let (at, work) = (self.work.join("workspace"), self.work.join("upper-work"));
+        for dir in [&at, &work] {
+            std::fs::create_dir_all(dir).map_err(|source| StepError::Artifact {
+                path: "$WORKSPACE".to_owned(),
+                source,
+            })?;
+        }
+        Ok(Some(Overlay {
+            lowers: vec![prepared.baseline.root.clone()],
+            upper: tree.upper().to_owned(),
+            work,
+            at,
+        }))
+    }
+
     /// The checks on the untouched baseline start before the backend does, in a copy of their own.
     fn start_baseline_checks(&mut self) -> Result<(), StepError> {
         if self.contract.verification_commands.is_empty() {
@@ -203,7 +231,7 @@ impl Live<'_> {
         let kind = prepared.checks_kind;
         self.parts.baseline_checks = Some(std::thread::spawn(move || {
             let bench = match kind {
-                TreeKind::Overlay => Bench::over(&baseline.root, &tree, &scratch)?,
+                TreeKind::Overlay => Bench::over(vec![baseline.root.clone()], &tree, &scratch)?,
                 TreeKind::Copy => {
                     let copy = WorkingCopy::make(&baseline, &tree)
                         .map_err(|e| std::io::Error::other(error_chain(&e)))?;

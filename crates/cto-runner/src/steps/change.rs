@@ -3,7 +3,10 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 
-use cto_checkout::{Change, EntryMode, PatchCaps, apply_patch, ignored, take_patch, verify_tree};
+use cto_checkout::{
+    Change, EntryMode, Patch, PatchCaps, PatchedLayer, apply_patch, ignored, take_patch,
+    verify_tree,
+};
 use cto_contract::artifact::{FreshnessSource, PATCH};
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{
@@ -17,7 +20,7 @@ use cto_rules::secrets::{Finding, scan_added_lines};
 use cto_rules::{patch, paths};
 
 use crate::error_chain;
-use crate::live::{Applied, Live, StepError, StepResult};
+use crate::live::{Applied, AppliedTree, Live, StepError, StepResult};
 use crate::steps::prepare::missing;
 
 /// How many residue paths and oddities a pack lists.
@@ -64,7 +67,7 @@ impl Live<'_> {
             what,
             code: BlockerCode::PatchNotReproducible,
         };
-        let found = match prepared.copy.changes() {
+        let found = match prepared.workspace.changes() {
             Ok(found) => found,
             Err(error) if error.is_limit() => {
                 let blocker = Blocker::new(
@@ -108,7 +111,7 @@ impl Live<'_> {
         let taken = take_patch(
             &prepared.git_dir,
             &prepared.baseline,
-            &prepared.copy,
+            &prepared.workspace,
             &changes,
             &file,
             &PatchCaps::default(),
@@ -134,7 +137,7 @@ impl Live<'_> {
             None => self.keep_patch(&file)?,
         };
         let applied_tree_id = if blockers.is_empty() {
-            match self.apply_to_fresh_copy(&taken) {
+            match self.apply_to_baseline(&taken, &changes) {
                 Ok(id) => Some(id),
                 Err(what) => {
                     blockers.push(Blocker::new(BlockerCode::PatchNotReproducible, what));
@@ -228,27 +231,36 @@ impl Live<'_> {
         Ok((sha256(stub.as_bytes()), stub.len() as u64))
     }
 
-    fn apply_to_fresh_copy(&mut self, taken: &cto_checkout::Patch) -> Result<TreeId, String> {
+    fn apply_to_baseline(&mut self, taken: &Patch, changes: &[Change]) -> Result<TreeId, String> {
         let prepared = self
             .parts
             .prepared
             .as_mut()
             .ok_or("the workspace is gone")?;
-        let mut fresh = prepared.fresh.take().ok_or("the fresh copy is gone")?;
-        apply_patch(&prepared.git_dir, &taken.path, &fresh).map_err(|e| error_chain(&e))?;
-        if let Err(mismatch) = verify_tree(&fresh, &taken.manifest).map_err(|e| error_chain(&e))? {
-            return Err(format!(
-                "the patch gives tree {}, not {}",
-                mismatch.found, mismatch.expected
-            ));
-        }
-        let id = fresh.restamp().map_err(|e| error_chain(&e))?;
+        let git_dir = &prepared.git_dir;
+        let (tree, id) = match prepared.fresh.take() {
+            None => {
+                let dest = self.work.join("patched");
+                let layer = PatchedLayer::make(git_dir, &prepared.baseline, taken, changes, &dest)
+                    .map_err(|e| error_chain(&e))?;
+                let id = layer.tree_id;
+                (AppliedTree::Layer(layer), id)
+            }
+            Some(mut fresh) => {
+                apply_patch(git_dir, &taken.path, &fresh).map_err(|e| error_chain(&e))?;
+                verify_tree(&fresh, &taken.manifest)
+                    .map_err(|e| error_chain(&e))?
+                    .map_err(|e| error_chain(&e))?;
+                let id = fresh.restamp().map_err(|e| error_chain(&e))?;
+                (AppliedTree::Copy(fresh), id)
+            }
+        };
         let tree_id: TreeId = id
             .to_string()
             .parse()
             .map_err(|_| format!("`{id}` is not a tree id"))?;
         self.parts.applied = Some(Applied {
-            copy: fresh,
+            tree,
             tree_id: tree_id.clone(),
         });
         Ok(tree_id)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cto_agent::{Engine, FakeChange, Places};
-use cto_checkout::{BaselineCache, GitDir, WorkingCopy};
+use cto_checkout::{BaselineCache, GitDir, OverlaidTree, WorkingCopy, Workspace};
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{EventKind, PlanUpdated};
 use cto_contract::identity::Identity;
@@ -19,6 +19,8 @@ use crate::{VERSION, error_chain};
 /// From so many files on, checks run in overlays. Below it a copy costs no more than finding out whether one can be
 /// mounted. In an overlay a directory of the tree can't be renamed, which checks have no business doing.
 const OVERLAY_FILES_MIN: usize = 100;
+/// From so many files on, an agent works in an overlay too. Below it a copy is quick, and in it every rename works.
+const AGENT_OVERLAY_FILES_MIN: usize = 2_000;
 
 impl Live<'_> {
     pub(crate) fn step_prepare(&mut self) -> StepResult {
@@ -52,26 +54,38 @@ impl Live<'_> {
             known: self.known.clone(),
             places: self.places.clone(),
         });
-        // Both copies are made while nothing else runs: beside the checks of the baseline they would take twice as long.
-        let (copies, overlay) = std::thread::scope(|scope| {
-            let tried = (baseline.manifest.len() >= OVERLAY_FILES_MIN).then(|| {
-                scope.spawn(|| checker.can_overlay(&baseline.root, &self.work.join("try")))
-            });
-            let make = |name: &str| WorkingCopy::make(&baseline, &self.work.join(name));
-            let copies = make("workspace").and_then(|copy| Ok((copy, make("checked")?)));
-            (copies, tried.is_some_and(|t| t.join().unwrap_or(false)))
-        });
-        let (copy, fresh) = copies.map_err(|e| environment(error_chain(&e)))?;
+        let files = baseline.manifest.len();
+        let agent_files_min = match self.request.lane {
+            // It renames no directory.
+            Lane::Fake => OVERLAY_FILES_MIN,
+            Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => {
+                AGENT_OVERLAY_FILES_MIN
+            }
+        };
+        let overlay = files >= OVERLAY_FILES_MIN
+            && checker.can_overlay(&baseline.root, &self.work.join("try"));
         let checks_kind = if overlay {
             TreeKind::Overlay
         } else {
             TreeKind::Copy
         };
+        let copy = |name: &str| WorkingCopy::make(&baseline, &self.work.join(name));
+        let workspace = if overlay && files >= agent_files_min {
+            OverlaidTree::make(&baseline, &self.work.join("upper")).map(Workspace::Overlay)
+        } else {
+            copy("workspace").map(Workspace::Copy)
+        }
+        .map_err(|e| environment(error_chain(&e)))?;
+        // Made while nothing else runs: beside the checks of the baseline it would take twice as long.
+        let fresh = match checks_kind {
+            TreeKind::Overlay => None,
+            TreeKind::Copy => Some(copy("checked").map_err(|e| environment(error_chain(&e)))?),
+        };
         self.parts.prepared = Some(Prepared {
             checks_kind,
             baseline,
-            copy,
-            fresh: Some(fresh),
+            workspace,
+            fresh,
             git_dir,
             checker,
         });
@@ -180,7 +194,10 @@ impl Live<'_> {
             wall_seconds_from: self.limits.wall_from,
             network: self.contract.network,
             sandbox,
-            workspace_kind: TreeKind::Copy,
+            workspace_kind: match prepared.workspace {
+                Workspace::Copy(_) => TreeKind::Copy,
+                Workspace::Overlay(_) => TreeKind::Overlay,
+            },
             checks_kind: prepared.checks_kind,
             baseline_tree_id: crate::steps::change::tree_id(&prepared.baseline.tree_id)?,
             baseline_files: prepared.baseline.manifest.len() as u64,

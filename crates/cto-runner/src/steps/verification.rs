@@ -9,7 +9,6 @@ use cto_contract::artifact::{FreshnessSource, TEST_LOG};
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{EventKind, VerificationCompleted};
 use cto_contract::ids::{TreeId, to_hex};
-use cto_contract::plan::TreeKind;
 use cto_contract::text::{path_text, shorten};
 use cto_contract::verification::{Canary, CanaryStatus, Verification};
 use cto_contract::words::ClaimLevel;
@@ -17,7 +16,7 @@ use cto_evidence::writer::PackWriter;
 use cto_rules::checks::judge;
 
 use crate::checks::{Bench, CanaryRun, Execution};
-use crate::live::{Applied, Live, Prepared, StepError, StepResult};
+use crate::live::{Applied, AppliedTree, Live, Prepared, StepError, StepResult};
 use crate::steps::prepare::missing;
 use crate::{clock, error_chain};
 
@@ -200,13 +199,13 @@ impl Live<'_> {
         let work = &self.work;
         let token = to_hex(&clock::random::<8>().map_err(|e| environment(e.to_string()))?);
         let scratch = self.work.join("checked-scratch");
-        let bench = match prepared.checks_kind {
-            TreeKind::Overlay => Bench::over(
-                applied.copy.path(),
-                &self.work.join("checked-tree"),
+        let bench = match &applied.tree {
+            AppliedTree::Layer(layer) => Bench::over(
+                vec![layer.path.clone(), prepared.baseline.root.clone()],
+                &self.work.join("checked"),
                 &scratch,
             ),
-            TreeKind::Copy => Bench::new(applied.copy.path(), &scratch),
+            AppliedTree::Copy(copy) => Bench::new(copy.path(), &scratch),
         }
         .map_err(io)?;
         let (after, canary) = std::thread::scope(|scope| {
@@ -218,7 +217,7 @@ impl Live<'_> {
             let died = |_| Err(io::Error::other("the canary's thread died"));
             (after, canary.join().unwrap_or_else(died))
         });
-        let dirty_paths = self.dirty_paths(&applied.copy, bench.upper())?;
+        let dirty_paths = self.dirty_paths(&applied.tree, bench.upper())?;
         Ok(Checked {
             after: after.map_err(io)?,
             canary: canary.map_err(io)?,
@@ -230,7 +229,7 @@ impl Live<'_> {
     /// What the checks changed in the tree: tracked files, and new ones that the baseline does not ignore.
     fn dirty_paths(
         &self,
-        applied: &WorkingCopy,
+        applied: &AppliedTree,
         upper: Option<&Path>,
     ) -> Result<Vec<String>, StepError> {
         let prepared = self
@@ -238,14 +237,12 @@ impl Live<'_> {
             .prepared
             .as_ref()
             .ok_or_else(|| missing("the workspace"))?;
-        let patch = self
-            .parts
-            .patch
-            .as_ref()
-            .ok_or_else(|| missing("the patch"))?;
-        let since = match upper {
-            Some(upper) => upper_changes(upper, &patch.manifest, &ScanCaps::default()),
-            None => applied.changes_since(),
+        let since = match (applied, upper) {
+            (AppliedTree::Copy(copy), _) => copy.changes_since(),
+            (AppliedTree::Layer(layer), Some(upper)) => {
+                upper_changes(upper, &layer.manifest, &ScanCaps::default())
+            }
+            (AppliedTree::Layer(_), None) => return Err(missing("the upper directory")),
         }
         .map_err(|e| environment(error_chain(&e)))?;
         let new = since.changes.iter().filter(|c| c.is_new()).map(|c| &c.path);
@@ -328,9 +325,13 @@ fn canary_bench(
     if prepared.checker.canary_runner().is_none() {
         return Bench::new(&tree, &scratch);
     }
-    match prepared.checks_kind {
-        TreeKind::Overlay => Bench::over(applied.copy.path(), &tree, &scratch),
-        TreeKind::Copy => {
+    match &applied.tree {
+        AppliedTree::Layer(layer) => Bench::over(
+            vec![layer.path.clone(), prepared.baseline.root.clone()],
+            &tree,
+            &scratch,
+        ),
+        AppliedTree::Copy(_) => {
             let copy = WorkingCopy::make(&prepared.baseline, &tree).map_err(|e| other(&e))?;
             apply_patch(&prepared.git_dir, &patch.path, &copy).map_err(|e| other(&e))?;
             Bench::new(copy.path(), &scratch)

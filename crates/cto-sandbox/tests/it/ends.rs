@@ -336,7 +336,7 @@ fn an_overlay_without_namespaces_is_refused() {
     let mut request = script("true");
     let place = || folder.path().to_path_buf();
     request.overlay = Some(cto_sandbox::Overlay {
-        lower: place(),
+        lowers: vec![place()],
         upper: place(),
         work: place(),
         at: place(),

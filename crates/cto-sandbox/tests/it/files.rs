@@ -121,7 +121,7 @@ fn writes_land_in_the_upper_directory_and_the_lower_stays() {
     let text = "cat kept; echo 2 >changed; rm removed; echo 2 >made; echo 2 >frozen/test; ls";
     let mut request = in_folder(&part("at"), text);
     request.overlay = Some(Overlay {
-        lower: part("lower"),
+        lowers: vec![part("lower")],
         upper: part("upper"),
         work: part("work"),
         at: part("at"),
@@ -148,7 +148,7 @@ fn an_overlay_with_a_missing_part_is_an_error_by_name() {
     let mut request = script("true");
     let place = || folder.path().to_path_buf();
     request.overlay = Some(Overlay {
-        lower: place(),
+        lowers: vec![place()],
         upper: "/no/such/upper".into(),
         work: place(),
         at: place(),
