@@ -2,12 +2,21 @@
 //!
 //! A lane never decides that it may run and never judges itself: the runner launches, watches and judges.
 
+mod brief;
+mod command;
+mod decode;
 mod fake;
 
 use std::collections::BTreeMap;
 
 use cto_contract::words::Lane;
 
+pub use brief::{Brief, brief};
+pub use command::{CONTRACT_VARIABLE, CommandCall, TASK_VARIABLE};
+pub use decode::{
+    AGENT_SCHEMA, AgentLine, Decoder, KEPT_BYTES_MAX, LINE_BYTES_MAX, LINES_KEPT_MAX,
+    ReviewVerdict, Tally,
+};
 pub use fake::FakeChange;
 
 /// Where things are inside the sandbox. Paths as the launched process sees them.
@@ -32,26 +41,29 @@ pub struct LaunchSpec {
 #[derive(Debug, Clone)]
 pub enum Engine {
     Fake(FakeChange),
+    Command(CommandCall),
 }
 
 impl Engine {
     pub const fn lane(&self) -> Lane {
         match self {
             Self::Fake(_) => Lane::Fake,
+            Self::Command(_) => Lane::Command,
         }
     }
 
     /// Raised whenever argv, config or decoding of the lane changes: earlier proofs become stale.
     pub const fn adapter_revision(&self) -> u32 {
         match self {
-            Self::Fake(_) => 1,
+            Self::Fake(_) | Self::Command(_) => 1,
         }
     }
 
     /// Turns the task into what is to be started.
-    pub fn launch_spec(&self, places: &Places, path: &str) -> LaunchSpec {
+    pub fn launch_spec(&self, places: &Places, path: &str, brief: &Brief) -> LaunchSpec {
         match self {
             Self::Fake(change) => fake::launch_spec(change, places, path),
+            Self::Command(call) => command::launch_spec(call, places, path, brief),
         }
     }
 }
@@ -59,8 +71,8 @@ impl Engine {
 /// Lanes that are known and those that this build can run.
 pub const fn is_built_in(lane: Lane) -> bool {
     match lane {
-        Lane::Fake => true,
-        Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => false,
+        Lane::Fake | Lane::Command => true,
+        Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => false,
     }
 }
 

@@ -64,7 +64,9 @@ impl BaselineCache {
     /// is; it is written only when that tree is not there yet.
     pub fn ensure_dir(&self, source: &Path, caps: &ImportCaps) -> Result<Baseline, BaselineError> {
         let manifest = import::survey(source, caps)?;
-        self.ensure(manifest, source, |dest| import::import(source, dest, caps))
+        self.ensure(&manifest.tree_id(), source, |dest| {
+            Ok::<_, BaselineError>(import::import(source, dest, caps)?)
+        })
     }
 
     /// Returns the baseline for entries that are in memory.
@@ -74,8 +76,8 @@ impl BaselineCache {
         caps: &ImportCaps,
     ) -> Result<Baseline, BaselineError> {
         let manifest = import::survey_entries(entries, caps)?;
-        self.ensure(manifest, Path::new("entries"), |dest| {
-            import::write_entries(dest, entries, caps)
+        self.ensure(&manifest.tree_id(), Path::new("entries"), |dest| {
+            Ok::<_, BaselineError>(import::write_entries(dest, entries, caps)?)
         })
     }
 
@@ -85,53 +87,68 @@ impl BaselineCache {
         Some(self.baseline(*tree_id, record.manifest, Freshness::Checked))
     }
 
-    fn ensure(
+    /// Returns the baseline of this id, which `write` makes in the place it is told when it is not there yet.
+    pub(crate) fn ensure<E: From<BaselineError>>(
         &self,
-        manifest: Manifest,
+        tree_id: &TreeId,
         source_path: &Path,
-        write: impl FnOnce(&Path) -> Result<Manifest, ImportError>,
-    ) -> Result<Baseline, BaselineError> {
-        let tree_id = manifest.tree_id();
-        if self.intact(&tree_id).is_some() {
-            return Ok(self.baseline(tree_id, manifest, Freshness::Checked));
+        write: impl FnOnce(&Path) -> Result<Manifest, E>,
+    ) -> Result<Baseline, E> {
+        if let Some(baseline) = self.get(tree_id) {
+            return Ok(baseline);
         }
-        let failed = |source| BaselineError::Cache {
-            path: self.dir.clone(),
-            source,
-        };
+        let failed = |source| self.failed(source);
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&self.dir)
             .map_err(failed)?;
         // Held until this function returns: who comes second waits here and then finds the work done.
-        let _lock = self.lock(&tree_id).map_err(failed)?;
-        if self.intact(&tree_id).is_some() {
-            return Ok(self.baseline(tree_id, manifest, Freshness::Checked));
+        let _lock = self.lock(tree_id)?;
+        if let Some(baseline) = self.get(tree_id) {
+            return Ok(baseline);
         }
-        let place = self.place(&tree_id);
-        remove_tree(&place)?;
-        let fresh = self.dir.join(format!(".new-{tree_id}"));
+        let place = self.place(tree_id);
+        remove_tree(&place).map_err(BaselineError::Stale)?;
+        let fresh = self.fresh(tree_id.oid())?;
+        let made = || {
+            let manifest = write(&fresh.join("tree"))?;
+            // Equal ids mean equal names, modes and content, and so equal sizes.
+            if manifest.tree_id() != *tree_id {
+                let source_path = source_path.to_owned();
+                return Err(BaselineError::SourceChanged { source_path }.into());
+            }
+            write_record(&fresh, &manifest).map_err(failed)?;
+            renameat_with(CWD, &fresh, CWD, &place, RenameFlags::NOREPLACE)
+                .map_err(|errno| failed(errno.into()))?;
+            Ok(manifest)
+        };
+        match made() {
+            Ok(manifest) => Ok(self.baseline(*tree_id, manifest, Freshness::Written)),
+            Err(error) => {
+                // Half a tree is of no use, and on a full disk its space is.
+                remove_tree(&fresh).map_err(BaselineError::Stale)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes an empty directory in the cache to build something in. Who calls this holds the lock of its tree.
+    pub(crate) fn fresh(&self, name: impl std::fmt::Display) -> Result<PathBuf, BaselineError> {
+        let fresh = self.dir.join(format!(".new-{name}"));
         remove_tree(&fresh)?;
         DirBuilder::new()
             .mode(0o700)
             .create(&fresh)
-            .map_err(failed)?;
-        let made = || {
-            if write(&fresh.join("tree"))? != manifest {
-                let source_path = source_path.to_owned();
-                return Err(BaselineError::SourceChanged { source_path });
-            }
-            write_record(&fresh, &manifest).map_err(failed)?;
-            renameat_with(CWD, &fresh, CWD, &place, RenameFlags::NOREPLACE)
-                .map_err(|errno| failed(errno.into()))
-        };
-        if let Err(error) = made() {
-            // Half a tree is of no use, and on a full disk its space is.
-            remove_tree(&fresh)?;
-            return Err(error);
+            .map_err(|source| self.failed(source))?;
+        Ok(fresh)
+    }
+
+    fn failed(&self, source: io::Error) -> BaselineError {
+        BaselineError::Cache {
+            path: self.dir.clone(),
+            source,
         }
-        Ok(self.baseline(tree_id, manifest, Freshness::Written))
     }
 
     fn baseline(&self, tree_id: TreeId, manifest: Manifest, freshness: Freshness) -> Baseline {
@@ -143,29 +160,37 @@ impl BaselineCache {
         }
     }
 
-    fn place(&self, tree_id: &TreeId) -> PathBuf {
+    /// Where a tree and all that belongs to it lie.
+    pub(crate) fn place(&self, tree_id: &TreeId) -> PathBuf {
         self.dir.join(tree_id.to_string())
     }
 
-    fn lock(&self, tree_id: &TreeId) -> io::Result<File> {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(self.dir.join(format!(".lock-{tree_id}")))?;
-        flock(&file, FlockOperation::LockExclusive)?;
-        Ok(file)
+    /// Keeps others from writing what belongs to a tree until the file is dropped.
+    pub(crate) fn lock(&self, tree_id: &TreeId) -> Result<File, BaselineError> {
+        let lock = || {
+            let file = OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .mode(0o600)
+                .open(self.dir.join(format!(".lock-{tree_id}")))?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            Ok(file)
+        };
+        lock().map_err(|source| self.failed(source))
+    }
+
+    /// Returns what was noted when a tree was written, without a look at the tree.
+    pub(crate) fn record(&self, tree_id: &TreeId) -> Option<BaselineRecord> {
+        let bytes = std::fs::read(self.place(tree_id).join("manifest")).ok()?;
+        let record = BaselineRecord::decode(&bytes)?;
+        (record.manifest.tree_id() == *tree_id).then_some(record)
     }
 
     /// Returns the record of a cached tree that holds exactly what it held when it was written.
     fn intact(&self, tree_id: &TreeId) -> Option<BaselineRecord> {
-        let place = self.place(tree_id);
-        let record = BaselineRecord::decode(&std::fs::read(place.join("manifest")).ok()?)?;
-        if record.manifest.tree_id() != *tree_id {
-            return None;
-        }
-        let root = beneath::open_root(&place.join("tree")).ok()?;
+        let record = self.record(tree_id)?;
+        let root = beneath::open_root(&self.place(tree_id).join("tree")).ok()?;
         let caps = WalkCaps {
             entries: u64::MAX,
             depth: usize::MAX,

@@ -68,6 +68,9 @@ pub(crate) struct Call<'a> {
     pub(crate) output_bytes_max: u64,
 }
 
+/// Settings of one call that outrank the usual ones; never text that a repository chose.
+pub(crate) type Settings<'a> = &'a [&'a str];
+
 pub(crate) struct Finished {
     status: ExitStatus,
     stderr: Vec<u8>,
@@ -76,10 +79,20 @@ pub(crate) struct Finished {
 impl Call<'_> {
     /// Runs git to its end, with its output going to `output` as it comes.
     pub(crate) fn run(&self, input: Stdio, output: &mut dyn Write) -> Result<Finished, GitError> {
+        self.run_with(&[], input, output)
+    }
+
+    /// The same with further settings.
+    pub(crate) fn run_with(
+        &self,
+        settings: Settings<'_>,
+        input: Stdio,
+        output: &mut dyn Write,
+    ) -> Result<Finished, GitError> {
         let talk = |source| self.talk(source);
         // What it says goes to memory by itself: reading two pipes in turn can block either side.
         let mut said = memory_file().map_err(talk)?;
-        let mut command = self.command();
+        let mut command = self.command(settings);
         command
             .stdin(input)
             .stdout(Stdio::piped())
@@ -103,7 +116,7 @@ impl Call<'_> {
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the one home of `git`")]
-    fn command(&self) -> Command {
+    fn command(&self, settings: Settings<'_>) -> Command {
         let mut command = Command::new("git");
         command
             .env_clear()
@@ -115,6 +128,7 @@ impl Call<'_> {
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_ATTR_NOSYSTEM", "1")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_TERMINAL_PROMPT", "0");
         if let Some(work_tree) = self.work_tree {
@@ -124,14 +138,14 @@ impl Call<'_> {
         } else {
             command.current_dir("/");
         }
-        for setting in SETTINGS {
+        for setting in SETTINGS.iter().chain(settings) {
             command.args(["-c", setting]);
         }
         command.arg(self.verb).args(&self.arguments);
         command
     }
 
-    fn talk(&self, source: io::Error) -> GitError {
+    pub(crate) fn talk(&self, source: io::Error) -> GitError {
         GitError::Talk {
             verb: self.verb,
             source,

@@ -70,6 +70,22 @@ impl GitDir {
         &self.path
     }
 
+    /// Puts a file of the directory in place of what [`Self::create`] wrote, if it wrote one.
+    pub(crate) fn replace(&self, name: &str, content: &[u8]) -> Result<(), GitDirError> {
+        let path = self.path.join(name);
+        let write = || {
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
+            create(&path)?.write_all(content)
+        };
+        write().map_err(|source| GitDirError {
+            path: path.clone(),
+            source,
+        })
+    }
+
     /// Writes a loose object whose id is known and has been checked; one that is there already is left.
     pub(crate) fn write_object(
         &self,
@@ -105,13 +121,15 @@ impl GitDir {
 pub(crate) enum ObjectKind {
     Blob,
     Tree,
+    Commit,
 }
 
 impl ObjectKind {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Blob => "blob",
             Self::Tree => "tree",
+            Self::Commit => "commit",
         }
     }
 }

@@ -25,6 +25,7 @@ mod parallel;
 mod patch;
 mod platform;
 mod remove;
+mod repository;
 mod scan;
 mod stamp;
 mod tree_path;
@@ -45,6 +46,10 @@ pub use patch::{
     ApplyError, Patch, PatchCaps, PatchError, TreeMismatch, apply_patch, take_patch, verify_tree,
 };
 pub use remove::{RemoveError, remove_tree};
+pub use repository::{
+    CommitInfo, DirtyKind, DirtyPath, GitLayer, Head, History, Repository, RepositoryError,
+    RepositoryTraits, SourceBaseline, SourceFingerprint, UnsupportedKind,
+};
 pub use scan::{ScanCaps, ScanError};
 pub use tree_path::TreePath;
 pub use upper::upper_changes;

@@ -107,6 +107,17 @@ impl Manifest {
         self.index_of(path).map(|index| &self.entries[index].1)
     }
 
+    /// Tells whether a path is an entry, or a directory above one.
+    pub fn holds(&self, path: &[u8]) -> bool {
+        let below = self
+            .entries
+            .partition_point(|(known, _)| known.as_bytes() < path);
+        self.entries[below..]
+            .iter()
+            .take_while(|(known, _)| known.as_bytes().starts_with(path))
+            .any(|(known, _)| matches!(known.as_bytes().get(path.len()), None | Some(b'/')))
+    }
+
     fn index_of(&self, path: &[u8]) -> Option<usize> {
         self.entries
             .binary_search_by(|(known, _)| known.as_bytes().cmp(path))

@@ -57,6 +57,8 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Init(commands::init::Args),
+    Contract(commands::contract::Args),
     Run(commands::run::Args),
     Matrix(commands::matrix::Args),
     Stop(commands::stop::Args),
@@ -68,6 +70,7 @@ pub(crate) enum Command {
     Logs(commands::logs::Args),
     Watch(commands::watch::Args),
     Replay(commands::replay::Args),
+    Why(commands::why::Args),
     Verify(commands::verify::Args),
     Export(commands::export::Args),
     Import(commands::import::Args),
@@ -84,11 +87,11 @@ pub(crate) enum Command {
 
 /// The commands as help shows them.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Work", &["run", "matrix", "stop"]),
+    ("Work", &["init", "contract", "run", "matrix", "stop"]),
     (
         "Look",
         &[
-            "cases", "engines", "runs", "show", "diff", "logs", "watch", "replay",
+            "cases", "engines", "runs", "show", "diff", "logs", "watch", "replay", "why",
         ],
     ),
     ("Evidence", &["verify", "export", "import", "key", "trust"]),

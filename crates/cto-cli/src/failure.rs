@@ -246,6 +246,18 @@ impl From<RunError> for Failure {
                 Self::of(Exit::USAGE, "stage_needs_repository", &error)
                     .hint("leave --stage out, or give 1 or 2")
             }
+            RunError::FakeNeedsCase => Self::of(Exit::USAGE, "fake_needs_case", &error)
+                .hint("add `--engine command`, and after `--` the program that does the work"),
+            RunError::RepositoryNeedsStage => {
+                Self::of(Exit::USAGE, "repository_needs_stage", &error).hint("give --stage 3")
+            }
+            RunError::NoCommand => Self::of(Exit::USAGE, "command_missing", &error)
+                .hint("name the program and its arguments after `--`"),
+            RunError::Repository(_) => Self::of(Exit::USAGE, "repository_unusable", &error).hint(
+                "name a directory of a git repository with --repo, and a commit of it with --base",
+            ),
+            RunError::Input(_) => Self::of(Exit::USAGE, "input_refused", &error)
+                .hint("name only what the tests need, such as `node_modules/`, under `inputs`"),
             RunError::SecretInContract { .. } => Self::of(Exit::USAGE, "contract_secret", &error)
                 .hint("take the secret out of the contract, and change it where it is used"),
             RunError::Create(_) => Self::of(Exit::FAULT, "run_not_created", &error)

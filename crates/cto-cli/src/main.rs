@@ -6,11 +6,13 @@
 
 mod args;
 mod commands;
+mod contract_file;
 mod failure;
 mod interrupt;
 mod outputs;
 mod pack_file;
 mod printer;
+mod project_files;
 mod schemas;
 mod session;
 mod suggest;

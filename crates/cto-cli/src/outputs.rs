@@ -8,6 +8,8 @@ use cto_contract::time::Utc;
 use cto_contract::trust::{Origin, TrustedKey};
 use cto_contract::words::{Lane, NeverActive, RunStatus};
 use cto_contract::{wire_const, wire_enum};
+use cto_rules::advice::Warning;
+use cto_rules::propose::Language;
 use cto_store::{Cursor, Rebuilt, RunRow};
 use serde::Serialize;
 
@@ -173,6 +175,43 @@ outputs! {
         pub(crate) sealed: bool,
         pub(crate) status: Option<RunStatus>,
     }
+    /// `cto init`.
+    InitOutput, InitTag = "cto.init/v1" {
+        pub(crate) directory: String,
+        pub(crate) languages: Vec<Language>,
+        pub(crate) files: Vec<InitFile>,
+        /// The contract that was written.
+        pub(crate) contract: TaskContract,
+        /// What a person should know before he trusts it.
+        pub(crate) notes: Vec<String>,
+        /// What to type next, in order.
+        pub(crate) next: Vec<String>,
+    }
+    /// `cto contract check`.
+    ContractCheckOutput, ContractCheckTag = "cto.contract-check/v1" {
+        pub(crate) file: String,
+        pub(crate) task_id: CaseId,
+        /// Digest of the contract's canonical form.
+        pub(crate) contract_digest: Digest,
+        /// The directory that its paths were compared with; null when there was none.
+        pub(crate) repository: Option<String>,
+        /// Without the whole tree there is no warning about paths that are not in it.
+        pub(crate) tree_complete: bool,
+        pub(crate) warnings: Vec<Warning>,
+    }
+    /// `cto why`.
+    WhyOutput, WhyTag = "cto.why/v1" {
+        pub(crate) subject: String,
+        pub(crate) kind: SubjectKind,
+        pub(crate) task_id: CaseId,
+        /// What the policy says: `allowed`, `forbidden`, `frozen`, … for a path, `forbidden`, `permitted` or `unlisted` for an action.
+        pub(crate) verdict: String,
+        pub(crate) allowed: bool,
+        /// The pattern, field or rule that decided.
+        pub(crate) decided_by: String,
+        pub(crate) sentence: String,
+        pub(crate) hint: Option<String>,
+    }
     /// `cto completions` and `cto man`: text that is no JSON of its own.
     TextOutput, TextTag = "cto.text/v1" {
         pub(crate) name: String,
@@ -308,4 +347,20 @@ pub(crate) struct RecoveredRun {
 pub(crate) struct RefusedPack {
     pub(crate) name: String,
     pub(crate) reason: String,
+}
+
+wire_enum! {
+    /// What became of a file that `cto init` cares about.
+    pub(crate) enum FileState { Written = "written", Replaced = "replaced", Extended = "extended", Kept = "kept" }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct InitFile {
+    pub(crate) path: String,
+    pub(crate) state: FileState,
+}
+
+wire_enum! {
+    /// What `cto why` was asked about.
+    pub(crate) enum SubjectKind { Path = "path", Action = "action" }
 }

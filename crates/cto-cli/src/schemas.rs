@@ -56,6 +56,7 @@ registry! {
     "cases" written out::CasesOutput, "Output of `cto cases`";
     "config" written out::ConfigOutput, "Output of `cto config show`";
     "contract" read cto_contract::task::TaskContract, "task-contract.json";
+    "contract-check" written out::ContractCheckOutput, "Output of `cto contract check`";
     "diff" written out::DiffOutput, "Output of `cto diff`";
     "doctor" written out::DoctorOutput, "Output of `cto doctor`";
     "eligibility" written cto_contract::eligibility::EligibilityDecision, "eligibility.json";
@@ -67,6 +68,7 @@ registry! {
     "harness-config" read cto_contract::config::HarnessConfig, "harness.yaml";
     "import" written out::ImportOutput, "Output of `cto import`";
     "index" written out::IndexOutput, "Output of `cto index rebuild`";
+    "init" written out::InitOutput, "Output of `cto init`";
     "key" written out::KeyOutput, "Output of `cto key`";
     "logs" written out::LogsOutput, "Output of `cto logs`";
     "matrix" written out::MatrixOutput, "Output of `cto matrix` and its report.json";
@@ -84,6 +86,7 @@ registry! {
     "trust-change" written out::TrustOutput, "Output of `cto trust add` and `cto trust revoke`";
     "trust-list" written out::TrustListOutput, "Output of `cto trust list`";
     "verify" written cto_contract::verify::VerifyReport, "Output of `cto verify` and `cto-verify --json`";
+    "why" written out::WhyOutput, "Output of `cto why`";
     "written" written out::WrittenOutput, "Output of `cto schema --all` and `cto man DIR`";
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{self, DocumentError};
 use crate::ids::CaseId;
+use crate::input::Input;
 use crate::path::PathPattern;
 use crate::task::{
     ContractSchema, EvidenceExpectations, Limits, TaskContract, VerificationCommand,
@@ -72,6 +73,10 @@ pub struct CaseFile {
     #[serde(default)]
     pub permitted_actions: BTreeSet<Action>,
     #[serde(default)]
+    pub setup_commands: Vec<String>,
+    #[serde(default)]
+    pub inputs: Vec<Input>,
+    #[serde(default)]
     pub verification_commands: Vec<VerificationCommand>,
     #[serde(default)]
     pub no_test_rationale: Option<String>,
@@ -128,13 +133,14 @@ impl CaseFile {
             allowed_paths: self.allowed_paths.clone(),
             forbidden_paths: self.forbidden_paths.clone(),
             frozen_paths: self.frozen_paths.clone(),
+            readable_paths: Vec::new(),
             forbidden_actions: self.forbidden_actions.clone(),
             permitted_actions: self.permitted_actions.clone(),
             mutation_mode: Some(MutationMode::CopiedFixture),
             approval_required: false,
             approval_policy: None,
-            setup_commands: Vec::new(),
-            inputs: Vec::new(),
+            setup_commands: self.setup_commands.clone(),
+            inputs: self.inputs.clone(),
             verification_commands: self.verification_commands.clone(),
             no_test_rationale: self.no_test_rationale.clone(),
             diff_required: self.diff_required.unwrap_or(true),

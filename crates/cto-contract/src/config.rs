@@ -41,6 +41,9 @@ pub struct HarnessConfig {
     pub engines: BTreeMap<String, EngineConfig>,
     #[serde(default)]
     pub limits: Limits,
+    /// MiB that must be free in home before a run begins.
+    #[serde(default)]
+    pub disk_floor_mb: Option<u64>,
     #[serde(default)]
     pub protected_roots: Vec<String>,
 }

@@ -25,6 +25,7 @@ wire_enum! {
         RiskClass = "risk_class",
         MutationMode = "mutation_mode",
         Approval = "approval",
+        Repository = "repository",
         StartTreeClean = "start_tree_clean",
         EvidenceInterface = "evidence_interface",
         Confinement = "confinement",

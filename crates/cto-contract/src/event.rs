@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use crate::blocker::Blocker;
 use crate::eligibility::EligibilityDecision;
 use crate::identity::Identity;
-use crate::ids::{CaseId, Digest, Nonce, RunId, TreeId};
+use crate::ids::{CaseId, CommitId, Digest, Nonce, RunId, TreeId};
 use crate::plan::{LaunchPlan, SandboxPlan};
 use crate::task::TaskContract;
 use crate::time::Utc;
-use crate::verification::Verification;
+use crate::verification::{CommandResult, Verification};
 use crate::words::{Action, BackendCompletion, FaultClass, Lane, MutationMode, RunStatus, Stage};
 
 wire_const! {
@@ -30,6 +30,8 @@ wire_enum! {
         Eligibility = "eligibility",
         Prepare = "prepare",
         Plan = "plan",
+        /// Only in runs whose contract has `setup_commands`.
+        Setup = "setup",
         Backend = "backend",
         Change = "change",
         Policy = "policy",
@@ -71,6 +73,7 @@ events! {
     ApprovalDenied(Approval) = "approval.denied",
     ApprovalConsumed(ApprovalConsumed) = "approval.consumed",
     BackendGateBlocked(GateBlocked) = "backend.gate.blocked",
+    SetupCompleted(SetupCompleted) = "setup.completed",
     BackendStarted(BackendStarted) = "backend.started",
     BackendPlan(BackendText) = "backend.plan",
     BackendOutputCapped(OutputCapped) = "backend.output.capped",
@@ -78,6 +81,7 @@ events! {
     PatchApplied(PatchApplied) = "patch.applied",
     GitDiffChecked(DiffChecked) = "git.diff.checked",
     VerificationCompleted(VerificationCompleted) = "verification.completed",
+    SourceChecked(SourceChecked) = "source.checked",
     SandboxDenied(SandboxDenied) = "sandbox.denied",
     LimitExceeded(LimitHit) = "limit.exceeded",
     LogRewritten(LogRewritten) = "log.rewritten",
@@ -171,6 +175,53 @@ pub struct BackendStarted {
     pub identity_digest: Digest,
 }
 
+/// What the contract's `setup_commands` did before anything was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SetupCompleted {
+    pub commands: Vec<CommandResult>,
+    /// New files that the setup left; they are no part of the change.
+    pub files: u64,
+    pub blockers: Vec<Blocker>,
+}
+
+/// The source repository before and after, by fingerprint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SourceChecked {
+    pub head_before: Option<CommitId>,
+    pub head_after: Option<CommitId>,
+    pub clean_before: bool,
+    pub clean_after: bool,
+    pub fingerprint_before: Digest,
+    /// Taken when the backend had ended.
+    pub fingerprint_after_backend: Digest,
+    pub fingerprint_after: Digest,
+    /// What differs, bounded.
+    pub differences: Vec<String>,
+    /// Set when it changed while the backend could have written there.
+    pub source_repository_mutated: bool,
+    pub blockers: Vec<Blocker>,
+}
+
+wire_enum! {
+    /// What a backend's own reviewer says.
+    pub enum ReviewVerdict { Accept = "accept", Reject = "reject" }
+}
+
+/// What a backend said in `cto.agent/v1`: never evidence, save that a rejection counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentWords {
+    pub understood: u64,
+    /// Lines that claim the protocol and do not fit it.
+    pub malformed: u64,
+    pub dropped: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<ReviewVerdict>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review_note: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
 /// Text that a backend said of itself: never evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BackendText {
@@ -201,6 +252,8 @@ pub struct BackendFinished {
     /// Why it could not be started, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_failure: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentWords>,
 }
 
 wire_enum! {

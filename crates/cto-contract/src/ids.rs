@@ -76,6 +76,10 @@ checked_string!(
     pub struct TreeId, "git tree id", "^[0-9a-f]{40}$", |t| is_lower_hex(t, 40)
 );
 checked_string!(
+    /// A git commit id, 40 lower-case hex digits.
+    pub struct CommitId, "git commit id", "^[0-9a-f]{40}$", |t| is_lower_hex(t, 40)
+);
+checked_string!(
     /// The random value that ties every artifact of a pack to one run.
     pub struct Nonce, "nonce", "^[0-9a-f]{64}$", |t| is_lower_hex(t, 64)
 );

@@ -17,6 +17,7 @@ pub mod eligibility;
 pub mod event;
 pub mod identity;
 pub mod ids;
+pub mod input;
 pub mod path;
 pub mod plan;
 pub mod report;

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::TreeId;
+use crate::ids::{CommitId, Digest, TreeId};
+use crate::input::{InputMode, InputPath};
 use crate::task::Limits;
-use crate::words::{NetworkClass, SandboxClass};
+use crate::words::{HistoryClass, NetworkClass, SandboxClass};
 
 /// One layer of confinement and whether it holds here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +35,46 @@ wire_enum! {
     pub enum TreeKind { Copy = "copy", Overlay = "overlay" }
 }
 
-/// The plan that `plan.updated` records and `cto run --plan` would print.
+wire_enum! {
+    /// Whether the proof ladder stands between a lane and this stage.
+    pub enum Ladder {
+        /// `fake` is the ruler, and the first stage starts nothing.
+        NotNeeded = "not needed",
+        /// This version lets the lane run on its gates alone.
+        NotEnforced = "not enforced",
+    }
+}
+
+/// The repository that the baseline was taken from, without its path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SourcePlan {
+    pub commit: CommitId,
+    /// Tree of the commit; the baseline's differs from it when paths are withheld.
+    pub commit_tree_id: TreeId,
+    pub history: HistoryClass,
+    /// Forbidden paths that are absent from the workspace, bounded.
+    pub withheld: Vec<String>,
+    pub withheld_count: u64,
+    /// Files that only point to their content: they stay pointers.
+    pub lfs_pointers: u64,
+    /// Uncommitted changes of the source, bounded; none of them is in the workspace.
+    pub dirty_paths: Vec<String>,
+    pub fingerprint: Digest,
+}
+
+/// An input as it will be seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InputPlan {
+    pub from: InputPath,
+    pub at: String,
+    pub mode: InputMode,
+    pub files: u64,
+    pub bytes: u64,
+    /// Of names, sizes, modes, times and link targets; of the content too when it is copied.
+    pub fingerprint: Digest,
+}
+
+/// The plan that `plan.updated` records and `cto run --plan` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LaunchPlan {
     pub argv: Vec<String>,
@@ -51,4 +91,16 @@ pub struct LaunchPlan {
     pub baseline_tree_id: TreeId,
     pub baseline_files: u64,
     pub verification: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputPlan>,
+    #[serde(default = "no_ladder")]
+    pub ladder: Ladder,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourcePlan>,
+}
+
+fn no_ladder() -> Ladder {
+    Ladder::NotNeeded
 }

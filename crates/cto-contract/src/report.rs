@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::FreshnessMap;
 use crate::blocker::Blocker;
-use crate::event::{ChangedPath, Oddity, Residue, SandboxDenied, ScopedPath};
+use crate::event::{ChangedPath, Oddity, Residue, SandboxDenied, ScopedPath, SourceChecked};
 use crate::identity::Identity;
-use crate::ids::{CaseId, Digest, Nonce, RunId, TreeId};
-use crate::plan::Layer;
+use crate::ids::{CaseId, CommitId, Digest, Nonce, RunId, TreeId};
+use crate::plan::{InputPlan, Ladder, Layer, SourcePlan};
 use crate::time::Utc;
-use crate::verification::Verification;
+use crate::verification::{CommandResult, Verification};
 use crate::verify::Claim;
 use crate::words::{
     Action, ApprovalStatus, BackendCompletion, FaultClass, Lane, MutationMode, NeverActive,
@@ -40,6 +40,8 @@ pub struct Report {
     pub checks: ChecksSection,
     #[serde(flatten)]
     pub authority: AuthoritySection,
+    #[serde(flatten)]
+    pub source: SourceSection,
     pub resources: Resources,
     pub sandbox: SandboxSection,
     #[serde(flatten)]
@@ -129,6 +131,28 @@ pub struct AuthoritySection {
     pub runtime_default_activation: NeverActive,
     pub core_promotion_status: NotPromoted,
     pub forbidden_actions_attempted: Vec<Action>,
+    /// Whether the proof ladder stood between the lane and this stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ladder: Option<Ladder>,
+}
+
+/// The repository that the work was copied from; all absent for a case.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SourceSection {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_head: Option<CommitId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_repository_mutated: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourcePlan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_check: Option<SourceChecked>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputPlan>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<CommandResult>,
 }
 
 /// What it used. Unknown is null, never 0.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::document::{self, DocumentError};
 use crate::ids::CaseId;
+use crate::input::Input;
 use crate::path::PathPattern;
 use crate::words::{Action, HistoryClass, MutationMode, NetworkClass, RiskClass};
 
@@ -149,19 +150,6 @@ impl JsonSchema for VerificationCommand {
     }
 }
 
-wire_enum! {
-    /// How an input reaches the workspace.
-    pub enum InputMode { ReadOnly = "read-only", Copy = "copy" }
-}
-
-/// Something outside the repository that its tests need.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Input {
-    pub from: String,
-    pub mode: InputMode,
-}
-
 /// Who must approve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -219,6 +207,9 @@ pub struct TaskContract {
     pub forbidden_paths: Vec<PathPattern>,
     #[serde(default)]
     pub frozen_paths: Vec<PathPattern>,
+    /// Forbidden paths that the backend and the checks may see; the others are absent from the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readable_paths: Vec<PathPattern>,
     #[serde(default)]
     pub forbidden_actions: BTreeSet<Action>,
     #[serde(default)]

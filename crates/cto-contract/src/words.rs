@@ -76,9 +76,9 @@ wire_enum! {
         None = "none",
         /// Process group and subreaper only: the kernel refused namespaces.
         Group = "group",
+        Weak = "weak",
         /// Own namespaces and a built environment, but the file system of the host.
         Process = "process",
-        Weak = "weak",
         Full = "full",
     }
 }

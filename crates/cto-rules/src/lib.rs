@@ -3,11 +3,16 @@
 //! No file, clock, environment, process or async here; what a rule needs comes in as a value. The right to run a
 //! backend is [`eligibility::ExecutionGrant`], which only [`eligibility::decide`] can make.
 
+pub mod advice;
 pub mod checks;
 pub mod eligibility;
+pub mod inputs;
 pub mod lifecycle;
 pub mod order;
 pub mod patch;
 pub mod paths;
+pub mod project;
+pub mod propose;
 pub mod secrets;
 pub mod views;
+pub mod why;

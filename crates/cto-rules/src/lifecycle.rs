@@ -10,7 +10,7 @@ use cto_contract::eligibility::Selected;
 use cto_contract::event::{
     BackendFinished, DiffChecked, EligibilityDecided, EventKind, EventType, GateBlocked,
     PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered, RunStarted, SandboxDenied,
-    Step, TaskContractCreated, VerificationCompleted,
+    SetupCompleted, SourceChecked, Step, TaskContractCreated, VerificationCompleted,
 };
 use cto_contract::ids::{CaseId, RunId};
 use cto_contract::time::Utc;
@@ -31,6 +31,8 @@ pub struct RunState {
     pub eligibility: Option<EligibilityDecided>,
     pub gate_blocked: Option<GateBlocked>,
     pub plan: Option<PlanUpdated>,
+    pub setup: Option<SetupCompleted>,
+    pub source: Option<SourceChecked>,
     pub backend_started: bool,
     pub backend: Option<BackendFinished>,
     pub patch: Option<PatchApplied>,
@@ -85,6 +87,8 @@ impl RunState {
             eligibility: None,
             gate_blocked: None,
             plan: None,
+            setup: None,
+            source: None,
             backend_started: false,
             backend: None,
             patch: None,
@@ -135,6 +139,8 @@ impl RunState {
             EventKind::EligibilityDecided(data) => self.eligibility = Some(data.clone()),
             EventKind::BackendGateBlocked(data) => self.gate_blocked = Some(data.clone()),
             EventKind::PlanUpdated(data) => self.plan = Some(data.clone()),
+            EventKind::SetupCompleted(data) => self.setup = Some(data.clone()),
+            EventKind::SourceChecked(data) => self.source = Some(data.clone()),
             EventKind::BackendStarted(_) => {
                 if self.backend_started {
                     return Err(illegal(
@@ -196,11 +202,12 @@ pub enum Next {
 }
 
 /// The order of the steps before `seal`.
-pub const STEPS: [Step; 9] = [
+pub const STEPS: [Step; 10] = [
     Step::Contract,
     Step::Eligibility,
     Step::Prepare,
     Step::Plan,
+    Step::Setup,
     Step::Backend,
     Step::Change,
     Step::Policy,
@@ -228,15 +235,24 @@ pub fn next_step(state: &RunState) -> Next {
         || never_ran
         || (state.eligibility.is_some() && !state.is_eligible())
         || (!state.backend_started
-            && (!state.step_blockers.is_empty() || !state.limit_blockers.is_empty()));
+            && (!state.step_blockers.is_empty()
+                || !state.limit_blockers.is_empty()
+                || state.setup.as_ref().is_some_and(|s| !s.blockers.is_empty())));
     if stopped {
         return Next::Perform(Step::Complete);
     }
     let next = STEPS
         .iter()
         .copied()
-        .find(|s| !state.finished_steps.contains(s));
+        .find(|s| !state.finished_steps.contains(s) && (*s != Step::Setup || has_setup(state)));
     Next::Perform(next.unwrap_or(Step::Complete))
+}
+
+fn has_setup(state: &RunState) -> bool {
+    state
+        .contract
+        .as_ref()
+        .is_some_and(|c| !c.contract.setup_commands.is_empty())
 }
 
 fn is_interrupted(state: &RunState) -> bool {
@@ -266,6 +282,9 @@ pub fn conclude(state: &RunState) -> RunCompleted {
         add(&gate.blockers);
     }
     add(&state.step_blockers);
+    if let Some(setup) = &state.setup {
+        add(&setup.blockers);
+    }
     // How a backend ended that was told to stop says nothing about it.
     if !is_interrupted(state) {
         add(&backend_blockers(state));
@@ -279,6 +298,9 @@ pub fn conclude(state: &RunState) -> RunCompleted {
     add(&state.limit_blockers);
     if let Some(checks) = &state.verification {
         add(&checks.blockers);
+    }
+    if let Some(source) = &state.source {
+        add(&source.blockers);
     }
     let attempted: BTreeSet<_> = state.denials.iter().filter_map(|d| d.action).collect();
     if !attempted.is_empty() {

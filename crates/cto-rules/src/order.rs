@@ -39,7 +39,9 @@ fn place(event: EventType) -> Option<u8> {
         EventType::VerificationCompleted => 12,
         EventType::RunRecovered => 13,
         EventType::RunCompleted => 14,
-        EventType::BackendPlan
+        EventType::SetupCompleted
+        | EventType::SourceChecked
+        | EventType::BackendPlan
         | EventType::BackendOutputCapped
         | EventType::SandboxDenied
         | EventType::LimitExceeded

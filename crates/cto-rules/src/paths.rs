@@ -8,6 +8,7 @@ mod implicit;
 mod never;
 #[cfg(test)]
 mod tests;
+mod withheld;
 
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{DiffChecked, Scope, ScopedPath};
@@ -17,6 +18,8 @@ use cto_contract::text;
 
 use crate::patch::{MODE_GITLINK, MODE_SYMLINK, PatchEntry};
 use glob::{Broken, Glob};
+
+pub use withheld::Withheld;
 
 /// Most paths that one message names.
 const PATHS_SHOWN_MAX: usize = 20;
@@ -66,13 +69,10 @@ impl PathPolicy {
         if let Some(pattern) = first(&self.frozen) {
             return (Scope::Frozen, pattern);
         }
-        if !self.allowed.iter().any(|g| g.names(path)) {
-            if let Some(rule) = implicit::runner_rule(name) {
-                return (Scope::RunnerFile, rule);
-            }
-            if let Some(rule) = implicit::steering_rule(name) {
-                return (Scope::SteeringFile, rule);
-            }
+        if !self.allowed.iter().any(|g| g.names(path))
+            && let Some(frozen) = implicitly_frozen(name)
+        {
+            return frozen;
         }
         match first(&self.allowed) {
             Some(pattern) => (Scope::Allowed, pattern),
@@ -81,6 +81,12 @@ impl PathPolicy {
                 "rule: no allowed pattern matches".to_owned(),
             ),
         }
+    }
+
+    /// The allowed pattern that a path matches, whatever else is said about it.
+    pub fn allowed_by(&self, path: &[u8]) -> Option<&str> {
+        let found = self.allowed.iter().find(|g| g.matches(path));
+        found.map(Glob::text)
     }
 
     /// The verdict on one entry of a patch: its path, and what it puts there.
@@ -113,6 +119,26 @@ impl PathPolicy {
             }
         }
         by_path
+    }
+}
+
+/// The verdict on a path that is frozen until the contract names it, and the rule that gives it.
+pub fn implicitly_frozen(path: &str) -> Option<(Scope, String)> {
+    let runner = implicit::runner_rule(path).map(|rule| (Scope::RunnerFile, rule));
+    runner.or_else(|| implicit::steering_rule(path).map(|rule| (Scope::SteeringFile, rule)))
+}
+
+/// One pattern alone: for advice about it, never for a verdict on a path.
+#[derive(Debug, Clone)]
+pub struct LonePattern(Glob);
+
+impl LonePattern {
+    pub fn new(pattern: &PathPattern) -> Self {
+        Self(Glob::new(pattern, Broken::MatchesNothing))
+    }
+
+    pub fn matches(&self, path: &str) -> bool {
+        self.0.matches(path.as_bytes())
     }
 }
 

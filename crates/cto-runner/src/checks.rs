@@ -7,13 +7,14 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cto_agent::{Places, base_environment};
-use cto_contract::task::{TaskContract, VerificationCommand};
+use cto_agent::base_environment;
+use cto_contract::task::{Expect, TaskContract, VerificationCommand};
 use cto_contract::verification::{Canary, CanaryStatus, CommandResult};
 use cto_rules::checks::{Observed, Runner, judge_command, read_junit};
 use cto_rules::secrets::{Known, Redactor};
-use cto_sandbox::{End, LaunchRequest, Launcher, Network, Overlay, StopCause, StopToken};
+use cto_sandbox::{Bind, End, Launcher, StopCause, StopToken};
 
+use crate::bench::Bench;
 use crate::limits::Effective;
 
 /// How much of a command's output is searched for test results.
@@ -34,20 +35,6 @@ pub(crate) struct Checker {
     pub(crate) places: Known,
 }
 
-/// A place where commands run: a tree, and scratch of its own.
-pub(crate) struct Bench {
-    /// Where the commands see the tree.
-    pub(crate) tree: PathBuf,
-    pub(crate) scratch: PathBuf,
-    layer: Option<Layer>,
-}
-
-/// An overlay over a tree that nobody writes: what the commands leave is in `upper`.
-struct Layer {
-    lowers: Vec<PathBuf>,
-    upper: PathBuf,
-}
-
 /// One execution, with its output kept in a file.
 pub(crate) struct Execution {
     pub(crate) result: CommandResult,
@@ -63,87 +50,7 @@ pub(crate) struct CanaryRun {
     pub(crate) execution: Option<Execution>,
 }
 
-impl Bench {
-    /// Commands run in the tree itself.
-    pub(crate) fn new(tree: &Path, scratch: &Path) -> io::Result<Self> {
-        for dir in ["home", "tmp"] {
-            fs::create_dir_all(scratch.join(dir))?;
-        }
-        Ok(Self {
-            tree: tree.to_owned(),
-            scratch: scratch.to_owned(),
-            layer: None,
-        })
-    }
-
-    /// Commands run at `tree` in an overlay over `lowers`, the topmost first, which stay as they are.
-    pub(crate) fn over(lowers: Vec<PathBuf>, tree: &Path, scratch: &Path) -> io::Result<Self> {
-        let upper = scratch.join("upper");
-        fs::create_dir_all(&upper)?;
-        fs::create_dir_all(tree)?;
-        let layer = Some(Layer { lowers, upper });
-        Ok(Self {
-            layer,
-            ..Self::new(tree, scratch)?
-        })
-    }
-
-    /// The upper directory, when there is one.
-    pub(crate) fn upper(&self) -> Option<&Path> {
-        self.layer.as_ref().map(|l| l.upper.as_path())
-    }
-
-    /// Where a file of the tree is written and found from outside.
-    fn outside(&self, path: &str) -> PathBuf {
-        self.upper().unwrap_or(&self.tree).join(path)
-    }
-
-    /// The overlay of one launch. Each needs a work directory that no mount has used.
-    fn overlay(&self, name: &str) -> io::Result<Option<Overlay>> {
-        let Some(layer) = &self.layer else {
-            return Ok(None);
-        };
-        let work = self.scratch.join(format!("work-{name}"));
-        fs::create_dir_all(&work)?;
-        Ok(Some(Overlay {
-            lowers: layer.lowers.clone(),
-            upper: layer.upper.clone(),
-            work,
-            at: self.tree.clone(),
-        }))
-    }
-
-    fn places(&self) -> Places {
-        let text = |p: &Path| p.to_string_lossy().into_owned();
-        Places {
-            workspace: text(&self.tree),
-            scratch: text(&self.scratch),
-            home: text(&self.scratch.join("home")),
-        }
-    }
-}
-
 impl Checker {
-    /// Whether an overlay over this tree can be mounted here: tried, not guessed.
-    pub(crate) fn can_overlay(&self, lower: &Path, scratch: &Path) -> bool {
-        let tried = || -> io::Result<bool> {
-            let bench = Bench::over(vec![lower.to_owned()], &scratch.join("tree"), scratch)?;
-            let request = LaunchRequest {
-                argv: ["/bin/sh", "-c", "exit 0"].map(OsString::from).to_vec(),
-                env: BTreeMap::new(),
-                cwd: bench.tree.clone(),
-                read_only: Vec::new(),
-                overlay: bench.overlay("try")?,
-                limits: self.limits.sandbox(),
-                network: Network::None,
-                grace: GRACE,
-            };
-            let launched = self.launcher.launch(&request, &self.stop, &mut |_, _| {});
-            Ok(launched.is_ok_and(|o| o.end == End::Exited(0)))
-        };
-        tried().unwrap_or(false)
-    }
-
     /// The untouched baseline: every command runs, whatever the others did, and runners tell tests by name.
     pub(crate) fn baseline(&self, bench: &Bench) -> io::Result<Vec<Execution>> {
         let commands = self.contract.verification_commands.iter().enumerate();
@@ -182,6 +89,26 @@ impl Checker {
                 if !passed {
                     return Ok(out);
                 }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The contract's setup, in order, up to the first failure.
+    pub(crate) fn setup(&self, bench: &Bench) -> io::Result<Vec<Execution>> {
+        let mut out = Vec::new();
+        for (i, line) in self.contract.setup_commands.iter().enumerate() {
+            let command = VerificationCommand {
+                run: line.clone(),
+                expect: Expect::default(),
+                must_fail_before: false,
+                repeat: 1,
+            };
+            let execution = self.execute(&command, line, None, bench, &format!("setup-{i}"))?;
+            let passed = execution.result.passed;
+            out.push(execution);
+            if !passed {
+                break;
             }
         }
         Ok(out)
@@ -290,21 +217,14 @@ impl Checker {
                 oracle.to_string_lossy().into_owned(),
             );
         }
-        let request = LaunchRequest {
-            argv: ["/bin/sh", "-c", line].map(OsString::from).to_vec(),
-            env: to_os(env),
-            cwd: bench.tree.clone(),
-            read_only: oracle.cloned().into_iter().collect(),
-            overlay: bench.overlay(name)?,
-            limits: self.limits.sandbox(),
-            network: Network::None,
-            grace: GRACE,
-        };
-        let output = bench.scratch.join(format!("{name}.log"));
+        let argv = ["/bin/sh", "-c", line].map(OsString::from).to_vec();
+        let mut request = bench.request(name, argv, to_os(env), self.limits.sandbox())?;
+        request.binds.extend(oracle.cloned().map(Bind::read_only));
+        let output = bench.log(name);
         let mut log = RedactedFile::create(&output, &self.known, &self.places)?;
-        let launched = self
-            .launcher
-            .launch(&request, &self.stop, &mut |_, bytes| log.push(bytes));
+        let launched = self.launcher.launch(&request, &self.stop, &mut |_, bytes| {
+            log.push(bytes);
+        });
         log.finish()?;
         let junit = match &command.expect.junit {
             Some(path) => read_text(&bench.outside(path.as_str()))
@@ -410,8 +330,8 @@ impl RedactedFile {
         }
     }
 
-    /// Takes bytes; the first error is kept and ends the writing.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    /// Takes bytes and returns what is written of them; the first error is kept and ends the writing.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> &[u8] {
         self.clean.clear();
         self.buffer.clear();
         self.secrets.push(bytes, &mut self.clean);
@@ -419,6 +339,7 @@ impl RedactedFile {
         if self.error.is_none() {
             self.error = self.file.write_all(&self.buffer).err();
         }
+        &self.buffer
     }
 
     pub(crate) fn finish(mut self) -> io::Result<()> {

@@ -1,8 +1,9 @@
 //! The harness: what stays the same from run to run, and the loop of one run.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use cto_checkout::{Repository, RepositoryError};
 use cto_contract::ids::RunId;
 use cto_contract::report::Report;
 use cto_contract::verify::VerifyReport;
@@ -12,15 +13,17 @@ use cto_rules::lifecycle::{Next, next_step};
 use cto_sandbox::{Launcher, StopToken};
 use cto_store::{LedgerInit, Store, StoreError};
 
-use crate::cases::{Case, CaseError};
+use crate::cases::CaseError;
 use crate::clock;
 use crate::config::{Config, ConfigError};
 use crate::environment::Environment;
 use crate::home::{Home, HomeError};
+use crate::inputs::{InputError, ResolvedInput, Surroundings};
 use crate::journal::{JournalError, Observer};
 use crate::keyring::{self, KeyringError};
 use crate::live::Live;
 use crate::lock::LockError;
+use crate::task::Task;
 
 /// Where to open the harness.
 pub struct OpenOptions {
@@ -60,8 +63,10 @@ pub enum HarnessError {
 /// One run, as asked for.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    pub case: Case,
+    pub task: Task,
     pub lane: Lane,
+    /// Program and arguments of the `command` lane.
+    pub argv: Vec<String>,
     pub stage: Option<Stage>,
     pub timeout_seconds: Option<u64>,
     /// A cheat of the case instead of its honest change; the pack is marked as conformance.
@@ -87,6 +92,16 @@ pub enum RunError {
     Case(#[from] CaseError),
     #[error("a case runs at stage 1 or 2; stage {0} needs a repository")]
     StageNeedsRepository(Stage),
+    #[error("the fake lane does shipped cases; a repository needs a lane that can work on it")]
+    FakeNeedsCase,
+    #[error("a repository is copied at stage 3; stage 2 is for cases")]
+    RepositoryNeedsStage,
+    #[error("the command lane needs a program to run")]
+    NoCommand,
+    #[error("the repository can't be used")]
+    Repository(#[source] Box<cto_checkout::RepositoryError>),
+    #[error("the contract's inputs can't be used")]
+    Input(#[from] InputError),
     #[error(
         "the case holds something that looks like a secret ({rule}, line {line} of its contract)"
     )]
@@ -143,25 +158,59 @@ impl Harness {
         &self.store
     }
 
-    /// Runs one case to a sealed pack. Blocked and failed are results, not errors.
+    /// Finds the mistakes that are the caller's: a repository or commit that is not there, inputs that are refused.
+    fn look_ahead(&self, request: &RunRequest) -> Result<Vec<ResolvedInput>, RunError> {
+        let mut top = None;
+        if let Task::Repository(task) = &request.task {
+            let name = cto_contract::ids::to_hex(&clock::random::<8>()?);
+            let scratch = self.home.work().join(format!(".look-{name}"));
+            let looked = Repository::open(&task.path, &scratch).and_then(|repository| {
+                repository.resolve(task.rev.as_deref())?;
+                Ok(repository.work_tree().map(Path::to_owned))
+            });
+            cto_checkout::remove_tree(&scratch)
+                .map_err(|e| RunError::Create(io::Error::other(e)))?;
+            top = match looked {
+                Ok(top) => top,
+                Err(
+                    error @ (RepositoryError::NotFound { .. }
+                    | RepositoryError::NoSuchRevision { .. }
+                    | RepositoryError::AmbiguousRevision { .. }),
+                ) => return Err(RunError::Repository(Box::new(error))),
+                // The rules refuse the rest by name, in a pack.
+                Err(_) => return Ok(Vec::new()),
+            };
+        }
+        let user_home = self.env.get("HOME").map(PathBuf::from);
+        let surroundings = Surroundings {
+            repository: top.as_deref(),
+            user_home: user_home.as_deref(),
+            harness_home: self.home.root(),
+            config: &self.config.dir,
+        };
+        Ok(surroundings.resolve(&request.task.contract().inputs)?)
+    }
+
+    /// Runs one task to a sealed pack. Blocked and failed are results, not errors.
     pub fn run(
         &self,
         request: &RunRequest,
         stop: &StopToken,
         observer: Observer<'_>,
     ) -> Result<RunResult, RunError> {
-        if let Some(stage) = request.stage.filter(|s| s.number() > 2) {
-            return Err(RunError::StageNeedsRepository(stage));
+        request.task.check(request.lane, request.stage)?;
+        if request.lane == Lane::Command && request.argv.is_empty() {
+            return Err(RunError::NoCommand);
         }
-        request.case.check()?;
-        let contract = serde_json::to_string_pretty(&request.case.file).unwrap_or_default();
+        let contract = serde_json::to_string_pretty(&request.task.contract()).unwrap_or_default();
         if let Some(finding) = cto_rules::secrets::refuse_in_record(&contract) {
             return Err(RunError::SecretInContract {
                 rule: finding.rule.to_string(),
                 line: finding.line,
             });
         }
-        let mut live = Live::create(self, request, stop.clone(), observer)?;
+        let inputs = self.look_ahead(request)?;
+        let mut live = Live::create(self, request, inputs, stop.clone(), observer)?;
         loop {
             match next_step(live.state()) {
                 Next::Perform(step) => live.perform(step)?,

@@ -151,6 +151,9 @@ impl Home {
     pub fn baselines(&self) -> PathBuf {
         self.root.join("baselines")
     }
+    pub fn locks(&self) -> PathBuf {
+        self.root.join("locks")
+    }
     pub fn keys(&self) -> PathBuf {
         self.root.join("keys")
     }
@@ -165,6 +168,22 @@ impl Home {
     }
     pub fn addenda(&self, run: &RunId) -> PathBuf {
         self.runs().join(format!("{run}.addenda"))
+    }
+    /// Takes the lock of a repository, shared with other runs that only copy from it, for as long as the file is open.
+    pub(crate) fn lock_target(&self, git_directory: &Path) -> io::Result<fs::File> {
+        use std::os::unix::ffi::OsStrExt as _;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(self.locks())?;
+        let name = cto_evidence::canonical::sha256(git_directory.as_os_str().as_bytes());
+        let file = fs::File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(self.locks().join(name.as_str()))?;
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared)?;
+        Ok(file)
     }
     pub fn work_of(&self, run: &RunId) -> PathBuf {
         self.work().join(run.as_str())

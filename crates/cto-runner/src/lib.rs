@@ -2,13 +2,16 @@
 //!
 //! The rules decide from the log alone what comes next; the runner obeys. Nothing here judges.
 
+mod bench;
 mod cases;
 mod checks;
 mod clock;
 mod config;
 mod environment;
 mod harness;
+mod heard;
 mod home;
+mod inputs;
 mod journal;
 mod keyring;
 mod limits;
@@ -17,7 +20,9 @@ mod lock;
 mod recover;
 pub mod reference;
 mod sealing;
+mod source;
 mod steps;
+mod task;
 mod transfer;
 
 pub use cases::{Case, CaseError, Catalog};
@@ -26,12 +31,14 @@ pub use config::{Config, ConfigError, read_dotenv, read_trusted_key};
 pub use environment::Environment;
 pub use harness::{Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult, index_row};
 pub use home::{Home, HomeError, resolve_config, resolve_home};
+pub use inputs::InputError;
 pub use journal::{JournalError, Observer};
 pub use keyring::{KeyringError, add_trusted, key_path, load_or_create, rotate};
 pub use limits::{OUTPUT_MB_DEFAULT, WALL_SECONDS_DEFAULT};
 pub use lock::{Holder, LockError};
 pub use recover::{RecoverError, Recovered, live_runs, recover_all};
 pub use reference::{PackRef, ReferenceError};
+pub use task::{RepositoryTask, Task};
 pub use transfer::{
     Exported, Imported, TransferError, export_patch, export_tar, import_pack, write_file,
 };

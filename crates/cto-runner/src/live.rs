@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use cto_checkout::{Baseline, GitDir, Patch, PatchedLayer, WorkingCopy, Workspace};
+use cto_checkout::{Baseline, GitDir, GitLayer, Patch, PatchedLayer, WorkingCopy, Workspace};
 use cto_contract::artifact::{EVENTS, Freshness, FreshnessMap, FreshnessSource};
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{
@@ -23,15 +23,18 @@ use cto_rules::secrets::Known;
 use cto_sandbox::StopToken;
 use cto_store::RunCreated;
 
+use crate::bench::{Bench, Ground};
 use crate::checks::{Checker, Execution};
 use crate::clock::{self, RunClock};
 use crate::harness::{Harness, RunError, RunRequest};
+use crate::inputs::ResolvedInput;
 use crate::journal::{Journal, JournalError, Observer};
 use crate::limits::Effective;
 use crate::lock::{Holder, Lock};
+use crate::source::Source;
 use crate::{VERSION, error_chain};
 use cto_contract::artifact::TASK_CONTRACT;
-use cto_contract::plan::{SandboxPlan, TreeKind};
+use cto_contract::plan::{InputPlan, SandboxPlan, SourcePlan, TreeKind};
 use cto_contract::words::SandboxClass;
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_evidence::writer::PackWriter;
@@ -53,6 +56,7 @@ pub(crate) struct Live<'h> {
     pub(crate) known: Known,
     pub(crate) places: Known,
     pub(crate) stop: StopToken,
+    pub(crate) inputs: Vec<ResolvedInput>,
     pub(crate) parts: Parts,
     pub(crate) book: Book,
     journal: Journal,
@@ -65,6 +69,7 @@ pub(crate) struct Live<'h> {
 pub(crate) struct Parts {
     pub(crate) grant: Option<ExecutionGrant>,
     pub(crate) sandbox: Option<SandboxPlan>,
+    pub(crate) source: Option<Box<Source>>,
     pub(crate) prepared: Option<Prepared>,
     pub(crate) launch: Option<cto_agent::LaunchSpec>,
     pub(crate) identity_digest: Option<Digest>,
@@ -101,6 +106,14 @@ pub(crate) struct Prepared {
     pub(crate) fresh: Option<WorkingCopy>,
     pub(crate) git_dir: GitDir,
     pub(crate) checker: Arc<Checker>,
+    pub(crate) ground: Arc<Ground>,
+    /// Where the backend works.
+    pub(crate) bench: Bench,
+    /// What lies below every tree that is an overlay, the topmost first.
+    pub(crate) below: Vec<PathBuf>,
+    pub(crate) git_layer: Option<GitLayer>,
+    pub(crate) source_plan: Option<SourcePlan>,
+    pub(crate) inputs: Vec<InputPlan>,
     /// What the checks run in.
     pub(crate) checks_kind: TreeKind,
 }
@@ -162,10 +175,11 @@ impl<'h> Live<'h> {
     pub(crate) fn create(
         harness: &'h Harness,
         request: &'h RunRequest,
+        inputs: Vec<ResolvedInput>,
         stop: StopToken,
         observer: Observer<'h>,
     ) -> Result<Self, RunError> {
-        let contract = request.case.file.contract();
+        let contract = request.task.contract();
         let lane = request.lane;
         let env_name = |suffix: &str| {
             format!(
@@ -257,6 +271,7 @@ impl<'h> Live<'h> {
             stage,
             limits,
             stop,
+            inputs,
             parts: Parts::default(),
             journal,
             observer,
@@ -315,7 +330,7 @@ impl<'h> Live<'h> {
 
     /// Gives back the space of half-made copies: on a full disk the log needs it to say so.
     fn discard_trees(&self) {
-        for name in ["workspace", "upper", "checked", "import"] {
+        for name in ["copy", "upper", "checked", "import"] {
             crate::sealing::clear(&self.work.join(name));
         }
     }
@@ -326,6 +341,7 @@ impl<'h> Live<'h> {
             Step::Eligibility => self.step_eligibility(),
             Step::Prepare => self.step_prepare(),
             Step::Plan => self.step_plan(),
+            Step::Setup => self.step_setup(),
             Step::Backend => self.step_backend(),
             Step::Change => self.step_change(),
             Step::Policy => self.step_policy(),
@@ -384,9 +400,12 @@ impl<'h> Live<'h> {
 
 /// What a pack calls the places of a run.
 fn places(work: &Path, home: &Path) -> Known {
-    let named = ["workspace", "baseline", "checked", "canary"]
+    let trees = ["workspace", "copy", "baseline", "checked", "canary"];
+    let rooms = ["backend", "setup", "baseline", "checked", "canary"];
+    let named = trees
         .map(|tree| (work.join(tree), "$WORKSPACE"))
         .into_iter()
+        .chain(rooms.map(|room| (work.join("rooms").join(room).join("scratch"), "$SCRATCH")))
         .chain([
             (work.join("oracle"), "$CTO_ORACLE"),
             (work.join("scratch"), "$SCRATCH"),
@@ -407,7 +426,7 @@ fn reserve(
 ) -> Result<(RunId, PathBuf, Lock), RunError> {
     let mut last = None;
     for _ in 0..ID_TRIES {
-        let run_id = RunId::compose(clock::now(), &request.case.file.id, clock::random()?);
+        let run_id = RunId::compose(clock::now(), request.task.id(), clock::random()?);
         let work = harness.home.work_of(&run_id);
         if harness.home.pack(&run_id).exists() {
             continue;

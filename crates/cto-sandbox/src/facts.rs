@@ -237,7 +237,7 @@ fn read_only(facts: &Facts, asked: Option<Asked<'_>>) -> (bool, String) {
     match asked {
         Some(Asked { read_only: 0, .. }) => (false, "no path was asked for".to_owned()),
         Some(asked) => {
-            let detail = format!("{} bound read-only at the same place", asked.read_only);
+            let detail = format!("{} paths bound", asked.read_only);
             extra(facts, facts.read_only, &detail)
         }
         None => base(facts, "set by each launch"),

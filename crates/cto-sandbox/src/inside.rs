@@ -143,7 +143,7 @@ fn init_main(control: &UnixStream, policy: &Policy, image: &Image, maps: &IdMaps
         ipc: extras.ipc,
         uts: extras.uts,
         own_proc: extras.own_proc,
-        read_only: if policy.read_only.is_empty() {
+        read_only: if policy.binds.is_empty() {
             Applied::NotAsked
         } else {
             Applied::Yes
@@ -157,12 +157,15 @@ fn init_main(control: &UnixStream, policy: &Policy, image: &Image, maps: &IdMaps
 
 /// Without namespaces: an own group whose orphans all fall to this process.
 fn run_as_group(control: &UnixStream, policy: &Policy, image: &Image) -> u8 {
-    if policy.overlay.is_some() {
-        let failure = Failure {
-            step: Step::OverlayNeedsNamespaces,
-            errno: libc::EPERM,
-        };
-        say(control, &Message::Failed(failure));
+    let elsewhere = policy.binds.iter().find(|bind| bind.from != bind.at);
+    let impossible = match elsewhere {
+        _ if policy.overlay.is_some() => Some(Step::OverlayNeedsNamespaces),
+        Some(bind) => Some(Step::BindNeedsNamespaces(bind.at.clone())),
+        None => None,
+    };
+    if let Some(step) = impossible {
+        let errno = libc::EPERM;
+        say(control, &Message::Failed(Failure { step, errno }));
         return wire::EXIT_ORDERLY;
     }
     hide_from_command();

@@ -47,5 +47,5 @@ pub use outcome::{
     Stream, Survivors,
 };
 pub use probe::probe;
-pub use request::{LaunchRequest, Limits, Network, Overlay};
+pub use request::{Access, Bind, LaunchRequest, Limits, Network, Overlay};
 pub use stop::StopToken;

@@ -1,4 +1,4 @@
-//! The mounts of one request: the overlay and the read-only paths.
+//! The mounts of one request: the overlay and the binds.
 
 use std::ffi::CString;
 use std::io;
@@ -7,36 +7,65 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::MountFlags;
 
+use crate::request::Access;
 use crate::sys;
-use crate::wire::{Failure, OverlayPolicy, Policy, Raw, Step};
+use crate::wire::{BindPolicy, Failure, OverlayPolicy, Policy, Raw, Step};
 
 /// Mounts all that the policy names. A failure ends the launch: a missing mount would show the command another tree.
 pub(crate) fn mount_all(policy: &Policy) -> Result<(), Failure> {
-    let at = policy.overlay.as_ref().map(|overlay| overlay.at.path());
-    let (within, outside): (Vec<_>, Vec<_>) = policy
-        .read_only
+    let overlay_at = policy.overlay.as_ref().map(|overlay| overlay.at.path());
+    let is_within = |path: &Raw| overlay_at.is_some_and(|at| path.path().starts_with(at));
+    // What comes from somewhere else is opened before any mount can hide it.
+    let opened = policy
+        .binds
         .iter()
-        .partition(|path| at.is_some_and(|at| path.path().starts_with(at)));
+        .map(|bind| match bind.from == bind.at {
+            true => Ok(None),
+            false => open(&bind.from)
+                .map(Some)
+                .map_err(|error| failure(Step::OpenBind(bind.from.clone()), &error)),
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let (within, outside): (Vec<_>, Vec<_>) = policy
+        .binds
+        .iter()
+        .zip(&opened)
+        .partition(|(bind, _)| is_within(&bind.at));
     // A path within the overlay exists only once it is mounted; a path around it would take the overlay along.
-    for path in outside {
-        bind_read_only(path)?;
+    for (path, from) in outside {
+        bind(path, from.as_ref())?;
     }
     if let Some(overlay) = &policy.overlay {
         mount_overlay(overlay)?;
     }
-    for path in within {
-        bind_read_only(path)?;
+    for (path, from) in within {
+        bind(path, from.as_ref())?;
     }
     Ok(())
 }
 
-fn bind_read_only(path: &Raw) -> Result<(), Failure> {
-    let bind = || -> io::Result<()> {
-        let place = path.c_string()?;
-        rustix::mount::mount_bind_recursive(&place, &place)?;
-        sys::mount_read_only(&place)
+fn bind(policy: &BindPolicy, from: Option<&OwnedFd>) -> Result<(), Failure> {
+    let mount = || -> io::Result<()> {
+        let at = policy.at.c_string()?;
+        match from {
+            None => rustix::mount::mount_bind_recursive(&at, &at)?,
+            Some(fd) => rustix::mount::mount_bind_recursive(by_descriptor(fd).as_str(), &at)?,
+        }
+        match policy.access {
+            Access::ReadOnly => sys::mount_read_only(&at),
+            Access::Writable => Ok(()),
+        }
     };
-    bind().map_err(|error| failure(Step::BindReadOnly(path.clone()), &error))
+    mount().map_err(|error| failure(Step::Bind(policy.at.clone()), &error))
+}
+
+fn by_descriptor(fd: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
+}
+
+fn open(path: &Raw) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path.path(), flags, Mode::empty())?)
 }
 
 fn mount_overlay(overlay: &OverlayPolicy) -> Result<(), Failure> {
@@ -48,12 +77,15 @@ fn mount_overlay(overlay: &OverlayPolicy) -> Result<(), Failure> {
         .collect::<Result<Vec<_>, _>>()?;
     let upper = open_part(&overlay.upper)?;
     let work = open_part(&overlay.work)?;
-    let part = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
     let options = format!(
         "lowerdir={},upperdir={},workdir={},userxattr",
-        lowers.iter().map(part).collect::<Vec<_>>().join(":"),
-        part(&upper),
-        part(&work),
+        lowers
+            .iter()
+            .map(by_descriptor)
+            .collect::<Vec<_>>()
+            .join(":"),
+        by_descriptor(&upper),
+        by_descriptor(&work),
     );
     // Without `volatile` the end of the namespace syncs the whole upper file system.
     mount_overlay_with(&overlay.at, &format!("{options},volatile"))

@@ -16,13 +16,43 @@ pub struct LaunchRequest {
     pub argv: Vec<OsString>,
     pub env: BTreeMap<OsString, OsString>,
     pub cwd: PathBuf,
-    /// Bound read-only at the same place inside. Not in force in [`Class::Group`](crate::Class::Group).
-    pub read_only: Vec<PathBuf>,
+    pub binds: Vec<Bind>,
     pub overlay: Option<Overlay>,
     pub limits: Limits,
     pub network: Network,
     /// Time between TERM and KILL, when asked to stop or over the wall clock.
     pub grace: Duration,
+}
+
+/// A file or directory that is seen inside, at its own place or at another one, which must exist.
+///
+/// In [`Class::Group`](crate::Class::Group) nothing can be seen at another place, so such a launch fails; that a path at its
+/// own place is read-only is not in force there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bind {
+    pub from: PathBuf,
+    pub at: PathBuf,
+    pub access: Access,
+}
+
+/// What may be done through a bind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    ReadOnly,
+    Writable,
+}
+
+impl Bind {
+    /// The path at its own place, not to be written.
+    pub fn read_only(path: impl Into<PathBuf>) -> Self {
+        let from = path.into();
+        Self {
+            at: from.clone(),
+            from,
+            access: Access::ReadOnly,
+        }
+    }
 }
 
 /// An overlay file system, mounted inside before the command starts and gone when it ends.
@@ -96,7 +126,7 @@ impl LaunchRequest {
             .iter()
             .flat_map(|o| o.lowers.iter().chain([&o.upper, &o.work, &o.at]));
         for path in std::iter::once(&self.cwd)
-            .chain(&self.read_only)
+            .chain(self.binds.iter().flat_map(|b| [&b.from, &b.at]))
             .chain(overlay)
         {
             check_path(path)?;

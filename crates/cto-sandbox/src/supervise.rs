@@ -64,7 +64,7 @@ fn asked(request: &LaunchRequest) -> Asked<'_> {
     Asked {
         limits: &request.limits,
         network: request.network,
-        read_only: request.read_only.len(),
+        read_only: request.binds.len(),
     }
 }
 
@@ -464,13 +464,14 @@ fn failure_error(failure: &Failure, request: &LaunchRequest) -> LaunchError {
             path: request.cwd.clone(),
             source,
         },
-        Step::OverlayNeedsNamespaces => LaunchError::Unavailable {
-            reason: "an overlay needs a mount namespace, and the kernel refuses it".to_owned(),
+        Step::OverlayNeedsNamespaces | Step::BindNeedsNamespaces(_) => LaunchError::Unavailable {
+            reason: "mounts need a namespace of their own, and the kernel refuses it".to_owned(),
         },
         step @ (Step::Prepare
         | Step::OpenOverlayPart(_)
         | Step::MountOverlay(_)
-        | Step::BindReadOnly(_)
+        | Step::OpenBind(_)
+        | Step::Bind(_)
         | Step::Fork
         | Step::Session
         | Step::SetLimits

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::facts::{Facts, Refusal};
 use crate::outcome::End;
-use crate::request::{LaunchRequest, Network};
+use crate::request::{Access, LaunchRequest, Network};
 
 /// Opens every policy, so that a launcher of another version is an error and not a guess.
 const MAGIC: &[u8; 8] = b"cto-lch1";
@@ -100,11 +100,19 @@ pub(crate) struct Policy {
     pub(crate) argv: Vec<Raw>,
     pub(crate) env: Vec<(Raw, Raw)>,
     pub(crate) cwd: Raw,
-    pub(crate) read_only: Vec<Raw>,
+    pub(crate) binds: Vec<BindPolicy>,
     pub(crate) overlay: Option<OverlayPolicy>,
     pub(crate) limits: RlimitPolicy,
     pub(crate) network: Network,
     pub(crate) force_group: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BindPolicy {
+    pub(crate) from: Raw,
+    pub(crate) at: Raw,
+    pub(crate) access: Access,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,7 +144,15 @@ impl Policy {
                 .map(|(k, v)| (Raw::from(k), Raw::from(v)))
                 .collect(),
             cwd: Raw::from(&request.cwd),
-            read_only: request.read_only.iter().map(Raw::from).collect(),
+            binds: request
+                .binds
+                .iter()
+                .map(|bind| BindPolicy {
+                    from: Raw::from(&bind.from),
+                    at: Raw::from(&bind.at),
+                    access: bind.access,
+                })
+                .collect(),
             overlay: request.overlay.as_ref().map(|overlay| OverlayPolicy {
                 lowers: overlay.lowers.iter().map(Raw::from).collect(),
                 upper: Raw::from(&overlay.upper),
@@ -231,7 +247,9 @@ pub(crate) enum Step {
     OverlayNeedsNamespaces,
     OpenOverlayPart(Raw),
     MountOverlay(Raw),
-    BindReadOnly(Raw),
+    BindNeedsNamespaces(Raw),
+    OpenBind(Raw),
+    Bind(Raw),
     Fork,
     Session,
     SetLimits,
@@ -251,7 +269,11 @@ impl Step {
             Self::OverlayNeedsNamespaces => "mount an overlay without namespaces".to_owned(),
             Self::OpenOverlayPart(path) => format!("open overlay directory `{}`", shown(path)),
             Self::MountOverlay(path) => format!("mount the overlay at `{}`", shown(path)),
-            Self::BindReadOnly(path) => format!("make `{}` read-only inside", shown(path)),
+            Self::BindNeedsNamespaces(path) => {
+                format!("show `{}` at another place without namespaces", shown(path))
+            }
+            Self::OpenBind(path) => format!("open `{}` to show it inside", shown(path)),
+            Self::Bind(path) => format!("mount `{}` inside", shown(path)),
             Self::Fork => "fork the command".to_owned(),
             Self::Session => "start a session".to_owned(),
             Self::SetLimits => "set the resource limits".to_owned(),
@@ -286,6 +308,15 @@ mod tests {
     fn policy() -> impl Strategy<Value = Policy> {
         let raw = || proptest::collection::vec(1_u8.., 0..24).prop_map(Raw);
         let lowers = proptest::collection::vec(raw(), 1..3);
+        let bind = (raw(), raw(), any::<bool>()).prop_map(|(from, at, writable)| BindPolicy {
+            from,
+            at,
+            access: if writable {
+                Access::Writable
+            } else {
+                Access::ReadOnly
+            },
+        });
         let overlay =
             (lowers, raw(), raw(), raw()).prop_map(|(lowers, upper, work, at)| OverlayPolicy {
                 lowers,
@@ -297,16 +328,16 @@ mod tests {
             proptest::collection::vec(raw(), 1..4),
             proptest::collection::vec((raw(), raw()), 0..4),
             raw(),
-            proptest::collection::vec(raw(), 0..3),
+            proptest::collection::vec(bind, 0..3),
             proptest::option::of(overlay),
             proptest::option::of(any::<u64>()),
             any::<bool>(),
         )
-            .prop_map(|(argv, env, cwd, read_only, overlay, limit, flag)| Policy {
+            .prop_map(|(argv, env, cwd, binds, overlay, limit, flag)| Policy {
                 argv,
                 env,
                 cwd,
-                read_only,
+                binds,
                 overlay,
                 limits: RlimitPolicy {
                     cpu_seconds: limit,

@@ -11,7 +11,7 @@ use cto_contract::event::RunEvent;
 use cto_contract::ids::{CaseId, RunId};
 use cto_contract::words::{Lane, NeverActive, RunStatus};
 use cto_evidence::writer::PackWriter;
-use cto_runner::{Catalog, Harness, RunRequest};
+use cto_runner::{Catalog, Harness, RunRequest, Task};
 use cto_sandbox::StopToken;
 
 use super::Outcome;
@@ -157,8 +157,9 @@ fn one(harness: &Harness, catalog: &Catalog, id: &str, lane: Lane, stop: &StopTo
     let mut quiet = |_: &RunEvent| {};
     let result = catalog.find(id).map_err(Failure::from).and_then(|case| {
         let request = RunRequest {
-            case,
+            task: Task::Case(case),
             lane,
+            argv: Vec::new(),
             stage: None,
             timeout_seconds: None,
             cheat: None,

@@ -13,12 +13,14 @@ use crate::session::Session;
 pub(crate) mod cases;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod contract;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod engines;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod index;
+pub(crate) mod init;
 pub(crate) mod key;
 pub(crate) mod logs;
 pub(crate) mod man;
@@ -33,6 +35,7 @@ pub(crate) mod stop;
 pub(crate) mod trust;
 pub(crate) mod verify;
 pub(crate) mod watch;
+pub(crate) mod why;
 
 /// What a command comes to.
 pub(crate) type Outcome = Result<Exit, Failure>;
@@ -84,6 +87,8 @@ pub(crate) fn start(arguments: Vec<OsString>, env: Environment) -> Exit {
 
 fn dispatch(command: Command, session: &Session) -> Outcome {
     match command {
+        Command::Init(args) => init::run(&args, session),
+        Command::Contract(args) => contract::run(&args, session),
         Command::Run(args) => run::run(&args, session),
         Command::Matrix(args) => matrix::run(&args, session),
         Command::Stop(args) => stop::run(&args, session),
@@ -95,6 +100,7 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Logs(args) => logs::run(&args, session),
         Command::Watch(args) => watch::run(&args, session),
         Command::Replay(args) => replay::run(&args, session),
+        Command::Why(args) => why::run(&args, session),
         Command::Verify(args) => verify::run(&args, session),
         Command::Export(args) => export::run(&args, session),
         Command::Import(args) => import::run(&args, session),

@@ -6,9 +6,10 @@ use cto_contract::blocker::BlockerCode;
 use cto_contract::event::RunEvent;
 use cto_contract::words::{Lane, RunStatus, Stage};
 use cto_rules::views::progress::progress;
-use cto_runner::{Catalog, RunRequest, RunResult};
+use cto_runner::{Catalog, RepositoryTask, RunRequest, RunResult, Task};
 
 use super::Outcome;
+use crate::contract_file;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::pack_file;
@@ -16,10 +17,10 @@ use crate::printer::{BAD, GOOD, Page, STRONG, WARN};
 use crate::session::Session;
 use crate::suggest;
 
-/// Run one case and seal its evidence
+/// Run one task and seal its evidence
 ///
-/// The lane works in a confined copy of the case's workspace. The harness takes the change from the files
-/// themselves, checks it against the allowed paths, runs the checks in a fresh copy, and seals the pack. The
+/// A task is a case, or a contract on a repository of yours, which is only read: the lane works in a confined copy. The
+/// harness takes the change from the files themselves, checks it against the allowed paths, runs the checks in a fresh copy, and seals the pack. The
 /// exit code is the verdict: 0 pass, 1 fail, 3 blocked.
 ///
 /// Ctrl-C asks the run to stop, a second one kills it; both leave a sealed pack that says `interrupted`.
@@ -30,11 +31,26 @@ Examples:
   cto run my-task --cases ./cases           do a case of your own: ./cases/my-task/case.yaml
   cto run r1-string-slugify --json          the content of report.json, for a program
   cto run r1-string-slugify --events        every event as it happens, one JSON a line
-  cto run c-new-file --cheat NAME           see a cheat being caught; `cto cases c-new-file` names them")]
+  cto run c-new-file --cheat NAME           see a cheat being caught; `cto cases c-new-file` names them
+
+On a repository, by any program that edits files in its working directory:
+  cto init                                  write a contract to start from
+  CTO_HARNESS_ALLOW_COMMAND=1 CTO_HARNESS_COMMAND_STAGE=3 \\
+    cto run --repo . --contract cto-task.yaml --engine command --stage 3 -- my-agent --some-flag
+  cto export latest --patch change.patch    the sealed, checked change, to apply by hand")]
 pub(crate) struct Args {
     /// The case to run; `cto cases` lists them
-    #[arg(value_name = "CASE")]
-    case: String,
+    #[arg(value_name = "CASE", required_unless_present = "repo", conflicts_with_all = ["repo", "contract", "base"])]
+    case: Option<String>,
+    /// Work on a copy of this repository instead of a case
+    #[arg(long, value_name = "DIR", requires = "contract")]
+    repo: Option<PathBuf>,
+    /// The task contract; `cto init` writes one to start from
+    #[arg(long, value_name = "FILE", requires = "repo")]
+    contract: Option<PathBuf>,
+    /// Start from this commit instead of HEAD
+    #[arg(long, value_name = "REV", requires = "repo")]
+    base: Option<String>,
     /// Let this lane do the work; `cto engines` lists them
     #[arg(long, value_name = "LANE", default_value = "fake")]
     engine: String,
@@ -51,8 +67,55 @@ pub(crate) struct Args {
     #[arg(long)]
     events: bool,
     /// Apply one of the case's cheats instead of its change; the pack is marked as conformance
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "case")]
     cheat: Option<String>,
+    /// Program and arguments of the `command` lane
+    #[arg(last = true, value_name = "PROGRAM")]
+    argv: Vec<String>,
+}
+
+impl Args {
+    /// The work that is asked for.
+    fn task(&self) -> Result<Task, Failure> {
+        let Some(id) = &self.case else {
+            let (Some(repo), Some(contract)) = (&self.repo, &self.contract) else {
+                return Err(Failure::new(
+                    Exit::USAGE,
+                    "task_missing",
+                    "neither a case nor a repository with its contract was named",
+                ));
+            };
+            let path = std::path::absolute(repo).map_err(|e| {
+                Failure::io("repository_unreadable", "the repository can't be named", &e)
+            })?;
+            return Ok(Task::Repository(RepositoryTask {
+                path,
+                contract: contract_file::read(contract)?,
+                rev: self.base.clone(),
+            }));
+        };
+        let catalog = Catalog {
+            extra: self.cases.clone(),
+        };
+        let case = catalog.find(id)?;
+        if self.cheat.is_some() {
+            case.patch(self.cheat.as_deref())?;
+        }
+        Ok(Task::Case(case))
+    }
+
+    /// The program as a path where it is one: the backend starts in another directory.
+    fn argv(&self) -> Result<Vec<String>, Failure> {
+        let mut argv = self.argv.clone();
+        if let Some(program) = argv.first_mut()
+            && program.contains('/')
+        {
+            let absolute = std::path::absolute(&*program)
+                .map_err(|e| Failure::io("program_unreadable", "the program can't be named", &e))?;
+            *program = absolute.to_string_lossy().into_owned();
+        }
+        Ok(argv)
+    }
 }
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
@@ -62,18 +125,21 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         .map(Stage::try_from)
         .transpose()
         .map_err(|e| Failure::of(Exit::USAGE, "stage_unknown", &e))?;
-    let case = Catalog {
-        extra: args.cases.clone(),
-    }
-    .find(&args.case)?;
-    if args.cheat.is_some() {
-        case.patch(args.cheat.as_deref())?;
+    let (task, argv) = (args.task()?, args.argv()?);
+    if !argv.is_empty() && lane != Lane::Command {
+        return Err(Failure::new(
+            Exit::USAGE,
+            "argv_unused",
+            format!("the {lane} lane takes no program"),
+        )
+        .hint("add `--engine command`, or leave out what follows `--`"));
     }
     let harness = session.harness()?;
     session.recover(&harness)?;
     let request = RunRequest {
-        case,
+        task,
         lane,
+        argv,
         stage,
         timeout_seconds: args.timeout,
         cheat: args.cheat.clone(),

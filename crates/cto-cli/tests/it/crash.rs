@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cto_contract::event::{EventKind, RunEvent};
 use cto_contract::words::Lane;
-use cto_runner::{Catalog, Environment, Harness, OpenOptions, RunRequest};
+use cto_runner::{Catalog, Environment, Harness, OpenOptions, RunRequest, Task};
 use cto_sandbox::{Launcher, StopToken};
 use serde_json::Value;
 
@@ -35,8 +35,9 @@ fn child_process_of_the_crash_tests() {
     .find(TINY)
     .unwrap();
     let request = RunRequest {
-        case,
+        task: Task::Case(case),
         lane: Lane::Fake,
+        argv: Vec::new(),
         stage: None,
         timeout_seconds: None,
         cheat: None,

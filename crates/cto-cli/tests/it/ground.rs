@@ -38,6 +38,16 @@ impl Ground {
         self.place.path("config/cto")
     }
 
+    /// Writes `harness.yaml` with these settings.
+    pub(crate) fn configure(&self, settings: &str) {
+        let dir = self.config();
+        std::fs::create_dir_all(&dir).unwrap();
+        write(
+            &dir.join("harness.yaml"),
+            &format!("schema: cto.harness/v1\n{settings}"),
+        );
+    }
+
     pub(crate) fn cases(&self) -> PathBuf {
         self.place.path("cases")
     }

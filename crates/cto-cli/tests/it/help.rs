@@ -6,6 +6,7 @@ fn the_help_of_every_command_is_known() {
     let place = Place::new();
     let mut pages = place.cto(&["--help"]).expect(0).out;
     let nested = [
+        vec!["contract", "check"],
         vec!["key", "show"],
         vec!["key", "new"],
         vec!["key", "rotate"],
@@ -16,6 +17,8 @@ fn the_help_of_every_command_is_known() {
         vec!["index", "rebuild"],
     ];
     let names = [
+        "init",
+        "contract",
         "run",
         "matrix",
         "stop",
@@ -27,6 +30,7 @@ fn the_help_of_every_command_is_known() {
         "logs",
         "watch",
         "replay",
+        "why",
         "verify",
         "export",
         "import",

@@ -1,6 +1,6 @@
 //! What a hostile change, hostile code under test or a hostile machine can not do.
 
-use crate::ground::{CTO, Ground, files, write};
+use crate::ground::{CTO, Ground, blockers, files, write};
 use crate::judging::verdict_of;
 
 #[test]
@@ -84,6 +84,7 @@ fn a_full_disk_is_named_and_nothing_half_written_is_left() {
     let ground = Ground::new();
     let small = ground.home();
     std::fs::create_dir(&small).unwrap();
+    ground.configure("disk_floor_mb: 0\n");
     // A file system of one's own, in a namespace of one's own: the disk is full for this run only.
     let script = "mount -t tmpfs -o size=1500k,mode=700 tmpfs \"$CTO_HOME\" || exit 99\n\
         \"$0\" run c-many-files --json\n\
@@ -103,6 +104,22 @@ fn a_full_disk_is_named_and_nothing_half_written_is_left() {
     assert!(text.contains("artifact_write_failure"), "{text}{told}");
     assert!(text.contains("No space left on device"), "{text}{told}");
     assert!(text.contains("exit 1\nverified\n0\n"), "{text}{told}");
+}
+
+#[test]
+fn too_little_free_space_is_named_before_anything_is_prepared() {
+    let ground = Ground::new();
+    ground.configure("disk_floor_mb: 1000000000\n");
+    ground.tiny();
+    let (code, report) = ground.run_tiny();
+    assert_eq!(code, 1);
+    assert_eq!(blockers(&report), ["artifact_write_failure"]);
+    let message = report["blockers"][0]["message"].as_str().unwrap();
+    assert!(
+        message.contains("fewer than the floor of 1000000000 MiB"),
+        "{message}"
+    );
+    assert_eq!(report["backend_process_started"], false);
 }
 
 #[test]

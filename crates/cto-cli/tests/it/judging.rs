@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cto_contract::verify::Integrity;
 use cto_contract::words::{ClaimLevel, Lane, RunStatus};
-use cto_runner::{Catalog, Environment, Harness, OpenOptions, RunRequest, RunResult};
+use cto_runner::{Catalog, Environment, Harness, OpenOptions, RunRequest, RunResult, Task};
 use cto_sandbox::{Launcher, StopToken};
 
 use crate::ground::{CTO, Ground, blockers, files, search_path, write};
@@ -23,8 +23,9 @@ fn open(ground: &Ground) -> Harness {
 fn run(harness: &Harness, id: &str, cheat: Option<String>) -> RunResult {
     let case = Catalog::default().find(id).unwrap();
     let request = RunRequest {
-        case,
+        task: Task::Case(case),
         lane: Lane::Fake,
+        argv: Vec::new(),
         stage: None,
         timeout_seconds: None,
         cheat,

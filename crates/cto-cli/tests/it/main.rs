@@ -18,4 +18,5 @@ mod load;
 mod packs;
 mod place;
 mod schemas;
+mod setting_up;
 mod transfer;

@@ -50,6 +50,7 @@ fn every_json_output_fits_its_schema() {
         std::fs::read_to_string(pack.join("report.json")).unwrap(),
         "exactly the file"
     );
+    crate::place::write(&place.path("project/a.py"), "");
     for (args, name) in [
         (vec!["cases"], "cases"),
         (vec!["cases", "c-new-file"], "case-show"),
@@ -65,6 +66,16 @@ fn every_json_output_fits_its_schema() {
         (vec!["export", id, "--patch"], "export"),
         (vec!["export", id, "--patch", "out.patch"], "export"),
         (vec!["import", "out.tar"], "import"),
+        (vec!["init", "project"], "init"),
+        (
+            vec!["contract", "check", "project/cto-task.yaml"],
+            "contract-check",
+        ),
+        (
+            vec!["why", "a.py", "--contract", "project/cto-task.yaml"],
+            "why",
+        ),
+        (vec!["why", "push", "--run", id], "why"),
         (vec!["schema"], "schemas"),
         (vec!["schema", "--all", "schemas"], "written"),
         (vec!["key", "show"], "key"),

@@ -70,6 +70,8 @@ impl<'a> Facts<'a> {
                 | EventKind::BackendPlan(_)
                 | EventKind::BackendOutputCapped(_)
                 | EventKind::BackendFinished(_)
+                | EventKind::SetupCompleted(_)
+                | EventKind::SourceChecked(_)
                 | EventKind::SandboxDenied(_)
                 | EventKind::LimitExceeded(_)
                 | EventKind::LogRewritten(_)

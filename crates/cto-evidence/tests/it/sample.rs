@@ -14,7 +14,7 @@ use cto_contract::event::{
 };
 use cto_contract::identity::Identity;
 use cto_contract::ids::{DecisionId, Nonce, RunId};
-use cto_contract::plan::{LaunchPlan, Layer, LimitSource, SandboxPlan, TreeKind};
+use cto_contract::plan::{Ladder, LaunchPlan, Layer, LimitSource, SandboxPlan, TreeKind};
 use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::time::Utc;
@@ -234,6 +234,10 @@ pub(crate) fn pass() -> Plan {
             baseline_tree_id: "1".repeat(40).parse().unwrap(),
             baseline_files: 2,
             verification: vec!["python3 -m unittest -q".to_owned()],
+            setup: Vec::new(),
+            inputs: Vec::new(),
+            ladder: Ladder::NotNeeded,
+            source: None,
         },
         identity: identity(),
     }));
@@ -254,6 +258,7 @@ pub(crate) fn pass() -> Plan {
         no_survivors: true,
         sandbox: sandbox(),
         start_failure: None,
+        agent: None,
     }));
     add(EventKind::PatchApplied(PatchApplied {
         base_tree_id: "1".repeat(40).parse().unwrap(),

@@ -6,7 +6,7 @@ use cto_contract::artifact::{Freshness, FreshnessSource, REPORT_JSON};
 use cto_contract::event::{EventKind, Residue, VerificationCompleted};
 use cto_contract::report::{
     ArtifactSection, AuthoritySection, BackendSection, ChangeSection, ChecksSection, Report,
-    ReportSchema, Resources, RunSection, SandboxSection, VerdictSection,
+    ReportSchema, Resources, RunSection, SandboxSection, SourceSection, VerdictSection,
 };
 use cto_contract::verification::Verification;
 use cto_contract::verify::Claim;
@@ -136,7 +136,9 @@ impl Plan {
                 runtime_default_activation: NeverActive,
                 core_promotion_status: NotPromoted,
                 forbidden_actions_attempted: Vec::new(),
+                ladder: None,
             },
+            source: SourceSection::default(),
             resources: Resources {
                 wall_seconds: Some(123.456e-9),
                 backend_seconds: Some(0.1),

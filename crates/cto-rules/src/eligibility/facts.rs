@@ -45,6 +45,16 @@ pub enum ApprovalState {
     Denied,
 }
 
+/// Whether a repository can be copied from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum RepositoryState {
+    Usable,
+    /// Not the operator's own: what is wrong.
+    NotOwned(String),
+    /// The kind by name, and what it is about.
+    Unsupported(String),
+}
+
 /// The facts. The digest of their serialised form names the decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EligibilityFacts {
@@ -65,6 +75,8 @@ pub struct EligibilityFacts {
     /// Actions that the contract neither forbids nor permits.
     pub unlisted_actions: Observed<Vec<Action>>,
     pub approval: Observed<ApprovalState>,
+    /// What the source repository is fit for; none when there is none.
+    pub repository: Observed<Option<RepositoryState>>,
     /// None when there is no repository that could be dirty.
     pub start_tree_clean: Observed<Option<bool>>,
     /// Why a pack could not be written or signed, if so.
@@ -164,6 +176,14 @@ impl EligibilityFacts {
                 approval(self.approval.value).to_owned(),
                 &self.approval,
             ),
+            Gate::Repository => {
+                let state = match &self.repository.value {
+                    None => "no repository",
+                    Some(RepositoryState::Usable) => "usable",
+                    Some(RepositoryState::NotOwned(why) | RepositoryState::Unsupported(why)) => why,
+                };
+                fact(gate, state.to_owned(), &self.repository)
+            }
             Gate::StartTreeClean => {
                 let clean = match self.start_tree_clean.value {
                     None => "no repository",

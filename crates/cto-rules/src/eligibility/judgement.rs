@@ -7,12 +7,11 @@ use cto_contract::eligibility::Gate;
 use cto_contract::text;
 use cto_contract::words::{Lane, RiskClass, SandboxClass, SourceAdmissionStatus};
 
-use super::facts::{ApprovalState, EligibilityFacts, GateState};
+use super::facts::{ApprovalState, EligibilityFacts, GateState, RepositoryState};
 
 /// First stage at which the lane's source must be admitted.
 const SOURCE_ADMISSION_FROM_STAGE: u8 = 3;
-/// Last stage for anything less than full confinement.
-const WEAK_CONFINEMENT_UP_TO_STAGE: u8 = 2;
+const COMMAND_ADMISSION_FROM_STAGE: u8 = 4;
 /// Most characters of somebody else's sentence in a message.
 const QUOTED_CHARS: usize = 300;
 
@@ -61,12 +60,13 @@ pub(super) fn judge(gate: Gate, facts: &EligibilityFacts) -> Judgement {
         Gate::RiskClass => risk_class(facts),
         Gate::MutationMode => mutation_mode(facts),
         Gate::Approval => approval(facts),
+        Gate::Repository => repository(facts),
         Gate::StartTreeClean => match facts.start_tree_clean.value {
             None => Judgement::NotRequired,
             Some(true) => Judgement::Passed,
             Some(false) => Judgement::missing(
                 BlockerCode::DirtyStartingTree,
-                format!("`{gate}`: the source has uncommitted changes"),
+                format!("`{gate}`: the source has uncommitted changes in paths that may change"),
             ),
         },
         Gate::EvidenceInterface => available(
@@ -130,7 +130,13 @@ fn environment_gate(state: &GateState, name: &str, code: BlockerCode, key: &str)
 }
 
 fn source_admission(facts: &EligibilityFacts) -> Judgement {
-    if facts.lane == Lane::Fake || facts.stage.number() < SOURCE_ADMISSION_FROM_STAGE {
+    // A command has no source: up to the stage where nothing can land, the digest of its program is its identity.
+    let from_stage = match facts.lane {
+        Lane::Fake => return Judgement::NotRequired,
+        Lane::Command => COMMAND_ADMISSION_FROM_STAGE,
+        Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => SOURCE_ADMISSION_FROM_STAGE,
+    };
+    if facts.stage.number() < from_stage {
         return Judgement::NotRequired;
     }
     let status = facts.source_admission.value;
@@ -145,6 +151,21 @@ fn source_admission(facts: &EligibilityFacts) -> Judgement {
                 facts.stage
             ),
         ),
+    }
+}
+
+fn repository(facts: &EligibilityFacts) -> Judgement {
+    let gate = Gate::Repository;
+    let quoted = |why: &str| format!("`{gate}`: {}", text::shorten(why, QUOTED_CHARS));
+    match &facts.repository.value {
+        None => Judgement::NotRequired,
+        Some(RepositoryState::Usable) => Judgement::Passed,
+        Some(RepositoryState::NotOwned(why)) => {
+            Judgement::missing(BlockerCode::SourceNotOwned, quoted(why))
+        }
+        Some(RepositoryState::Unsupported(why)) => {
+            Judgement::missing(BlockerCode::RepositoryUnsupported, quoted(why))
+        }
     }
 }
 
@@ -226,17 +247,24 @@ fn confinement(facts: &EligibilityFacts) -> Judgement {
             BlockerCode::SandboxUnavailable,
             format!("`{gate}`: {}", text::shorten(why, QUOTED_CHARS)),
         )),
-        Ok(class)
-            if *class < SandboxClass::Full
-                && facts.stage.number() > WEAK_CONFINEMENT_UP_TO_STAGE =>
-        {
-            Some((
-                BlockerCode::SandboxUnavailable,
-                format!(
-                    "`{gate}` is {class}, which is capped at stage {WEAK_CONFINEMENT_UP_TO_STAGE}"
-                ),
-            ))
+        Ok(class) => {
+            let last = last_stage(*class);
+            (facts.stage.number() > last).then(|| {
+                (
+                    BlockerCode::SandboxUnavailable,
+                    format!("`{gate}` is {class}, which is capped at stage {last}"),
+                )
+            })
         }
-        Ok(_) => None,
     })
+}
+
+/// The last stage that a class of confinement is good for.
+const fn last_stage(class: SandboxClass) -> u8 {
+    match class {
+        SandboxClass::None | SandboxClass::Group | SandboxClass::Weak => 2,
+        // A copy of a repository, from which nothing can land.
+        SandboxClass::Process => 3,
+        SandboxClass::Full => 6,
+    }
 }

@@ -41,6 +41,7 @@ pub(crate) fn good(lane: Lane, number: u8) -> EligibilityFacts {
         } else {
             ApprovalState::NotRequired
         }),
+        repository: observed(Some(RepositoryState::Usable)),
         start_tree_clean: observed(Some(true)),
         evidence_interface: observed(Ok(())),
         confinement: observed(Ok(SandboxClass::Full)),
@@ -50,7 +51,7 @@ pub(crate) fn good(lane: Lane, number: u8) -> EligibilityFacts {
 /// Everything that can be wrong, one fact each. The gate that then misses, and its code.
 type Fault = (Gate, BlockerCode, fn(&mut EligibilityFacts));
 
-const FAULTS: [Fault; 18] = [
+const FAULTS: [Fault; 20] = [
     (Gate::LaneGate, BlockerCode::GateMissing, |f| {
         f.lane_gate.value = GateState::lane(f.lane, None)
     }),
@@ -94,6 +95,12 @@ const FAULTS: [Fault; 18] = [
     (Gate::Approval, BlockerCode::ApprovalDenied, |f| {
         f.approval.value = ApprovalState::Denied
     }),
+    (Gate::Repository, BlockerCode::SourceNotOwned, |f| {
+        f.repository.value = Some(RepositoryState::NotOwned("it belongs to user 7".to_owned()))
+    }),
+    (Gate::Repository, BlockerCode::RepositoryUnsupported, |f| {
+        f.repository.value = Some(RepositoryState::Unsupported("submodules".to_owned()))
+    }),
     (Gate::StartTreeClean, BlockerCode::DirtyStartingTree, |f| {
         f.start_tree_clean.value = Some(false)
     }),
@@ -119,14 +126,19 @@ const FAULTS: [Fault; 18] = [
 fn matters(fault: &Fault, lane: Lane, number: u8) -> bool {
     match fault.0 {
         Gate::LaneGate | Gate::StageGate => lane != Lane::Fake,
-        Gate::SourceAdmission => lane != Lane::Fake && number >= 3,
+        Gate::SourceAdmission => match lane {
+            Lane::Fake => false,
+            Lane::Command => number >= 4,
+            Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => number >= 3,
+        },
         Gate::MutationMode => fault.1 == BlockerCode::StageGateMissing || number < 6,
-        Gate::Confinement => number >= 3 || !std::ptr::eq(fault, &FAULTS[17]),
+        Gate::Confinement => number >= 3 || !std::ptr::eq(fault, &FAULTS[19]),
         Gate::LaneAvailable
         | Gate::AllowedPaths
         | Gate::ForbiddenActions
         | Gate::RiskClass
         | Gate::Approval
+        | Gate::Repository
         | Gate::StartTreeClean
         | Gate::EvidenceInterface => true,
     }
@@ -180,11 +192,11 @@ fn good_facts_select_every_lane_at_every_stage() {
 #[test]
 fn any_set_of_faults_is_refused_with_each_of_them_named() {
     // The last two share their fact with an earlier one and are walked below.
-    let faults = &FAULTS[..16];
+    let faults = &FAULTS[..18];
     for lane in [Lane::Fake, Lane::Case] {
         for number in [2, 4] {
             // One bit a gate, so that two faults of one fact do not hide each other.
-            for set in 0_u32..1 << 12 {
+            for set in 0_u32..1 << Gate::ALL.len() {
                 let mut facts = good(lane, number);
                 let mut expected = Vec::new();
                 for (bit, gate) in Gate::ALL
@@ -256,6 +268,21 @@ fn no_caller_can_waive_a_gate() {
 }
 
 #[test]
+fn less_confinement_never_reaches_a_later_stage() {
+    let reach = |class: SandboxClass| {
+        (1..=6)
+            .filter(|number| {
+                let mut facts = good(Lane::Fake, *number);
+                facts.confinement.value = Ok(class);
+                decide(&facts).grant.is_some()
+            })
+            .count()
+    };
+    let reached: Vec<usize> = SandboxClass::ALL.iter().map(|c| reach(*c)).collect();
+    assert_eq!(reached, [2, 2, 2, 3, 6]);
+}
+
+#[test]
 fn only_the_exact_value_opens_a_gate() {
     let name = || "CTO_HARNESS_ALLOW_CASE".to_owned();
     assert_eq!(GateState::lane(Lane::Fake, None), GateState::NotNeeded);
@@ -294,7 +321,7 @@ fn a_message_begins_with_the_gates_name() {
     for fault in FAULTS
         .iter()
         .filter(|f| f.1 != BlockerCode::CriticalRepository)
-        .take(16)
+        .take(18)
     {
         fault.2(&mut facts);
     }
@@ -322,7 +349,8 @@ fn a_message_begins_with_the_gates_name() {
     unowned_repository: `risk_class` unowned is refused wherever it is named [gate missing: ownership_evidence]
     stage_not_proven: `mutation_mode` candidate-default is beyond stage 3, which goes no further than copied-fixture [gate missing: mutation_mode]
     approval_denied: `approval` was denied [approval denied]
-    dirty_starting_tree: `start_tree_clean`: the source has uncommitted changes [dirty starting tree]
+    repository_unsupported: `repository`: submodules [gate missing: repository]
+    dirty_starting_tree: `start_tree_clean`: the source has uncommitted changes in paths that may change [dirty starting tree]
     artifact_write_failure: `evidence_interface`: home is not writable [artifact write failure]
     sandbox_unavailable: `confinement`: no namespaces [gate missing: confinement]
     "#);

@@ -202,6 +202,12 @@ fn runner_files_are_frozen_unless_named_exactly() {
         ".npmrc",
         "go.work",
         ".config/nextest.toml",
+        "pytest.py",
+        "_pytest/runner.py",
+        "pluggy/__init__.py",
+        "rust-toolchain",
+        "rust-toolchain.toml",
+        "node.config.json",
     ] {
         assert!(
             scope(&["**"], &[], path).starts_with("runner_file"),
@@ -223,6 +229,8 @@ fn runner_files_are_frozen_unless_named_exactly() {
         "conftest.pyx",
         "config.toml",
         "go.workspace",
+        "pytest_plugin.py",
+        "docs/my-pytest/a.md",
     ] {
         assert!(scope(&["**"], &[], path).starts_with("allowed"), "{path}");
     }

@@ -16,6 +16,7 @@ pub fn markdown(report: &Report, contract: Option<&TaskContract>) -> String {
     let mut page = Page(String::with_capacity(4096));
     verdict(&mut page, report);
     claims(&mut page, report);
+    source(&mut page, report);
     scope(&mut page, report, contract);
     checks(&mut page, report);
     confinement(&mut page, report);
@@ -80,6 +81,9 @@ fn verdict(page: &mut Page, report: &Report) {
         "| started, finished | {}, {} |",
         report.run.run_started_at, report.run.run_finished_at
     ));
+    if let Some(ladder) = report.authority.ladder {
+        page.line(format!("| ladder | {ladder} |"));
+    }
     if report.run.conformance {
         page.line("| conformance | yes: a validator's pack, never a real pass |");
     }
@@ -113,6 +117,73 @@ fn claims(page: &mut Page, report: &Report) {
             "| {} | {level} | {} |",
             cell(&claim.claim),
             cell(&claim.basis)
+        ));
+    }
+}
+
+fn source(page: &mut Page, report: &Report) {
+    let section = &report.source;
+    let Some(source) = &section.source else {
+        return;
+    };
+    page.heading("Where it was copied from");
+    page.line(format!(
+        "Commit `{}`, history {}. Nothing was written there{}.",
+        source.commit,
+        source.history,
+        match &section.source_check {
+            Some(check) if check.differences.is_empty() =>
+                ": its fingerprint is the same before and after",
+            Some(_) => " by the harness, but it **changed during the run**",
+            None => ", but the run ended before that was checked",
+        }
+    ));
+    let mut list = |what: &str, total: u64, paths: &[String]| {
+        if total > 0 {
+            let first: Vec<String> = paths.iter().take(5).map(|p| code(p)).collect();
+            page.line(format!(
+                "- {what}: {total} ({}).",
+                cell_long(&first.join(", "))
+            ));
+        }
+    };
+    list(
+        "Withheld from the workspace",
+        source.withheld_count,
+        &source.withheld,
+    );
+    list(
+        "Uncommitted changes that are not part of it",
+        source.dirty_paths.len() as u64,
+        &source.dirty_paths,
+    );
+    if let Some(check) = &section.source_check {
+        list(
+            "Changed during the run",
+            check.differences.len() as u64,
+            &check.differences,
+        );
+    }
+    if source.lfs_pointers > 0 {
+        page.line(format!(
+            "- {} files are LFS pointers, not their content.",
+            source.lfs_pointers
+        ));
+    }
+    for input in &section.inputs {
+        page.line(format!(
+            "- Input {} ({}, {} files) seen at {}.",
+            code(&input.from.to_string()),
+            input.mode,
+            input.files,
+            code(&input.at)
+        ));
+    }
+    for command in &section.setup {
+        page.line(format!(
+            "- Setup {}: {}.",
+            code(&command.command),
+            result(command)
         ));
     }
 }

@@ -68,6 +68,17 @@ pub fn progress(event: &RunEvent) -> Option<String> {
                 ),
             })
         }
+        EventKind::SetupCompleted(s) => Some(format!(
+            "setup: {} of {} commands passed",
+            s.commands.iter().filter(|c| c.passed).count(),
+            s.commands.len()
+        )),
+        EventKind::SourceChecked(s) => (!s.differences.is_empty()).then(|| {
+            format!(
+                "the source changed: {}",
+                one_line(&s.differences.join(", "))
+            )
+        }),
         EventKind::SandboxDenied(d) => Some(format!(
             "denied: {} {}",
             one_line(&d.what),
@@ -106,6 +117,7 @@ pub fn progress(event: &RunEvent) -> Option<String> {
 pub fn step(step: Step) -> Option<&'static str> {
     match step {
         Step::Prepare => Some("preparing the workspace"),
+        Step::Setup => Some("running the setup commands"),
         Step::Backend => Some("the backend works"),
         Step::Change => Some("taking the change"),
         Step::Verification => Some("checking"),

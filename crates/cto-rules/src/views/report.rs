@@ -9,7 +9,7 @@ use cto_contract::ids::Digest;
 use cto_contract::plan::SandboxPlan;
 use cto_contract::report::{
     ArtifactSection, AuthoritySection, BackendSection, ChangeSection, ChecksSection, Report,
-    ReportSchema, Resources, RunSection, SandboxSection, VerdictSection,
+    ReportSchema, Resources, RunSection, SandboxSection, SourceSection, VerdictSection,
 };
 use cto_contract::time::Utc;
 use cto_contract::verification::{Canary, CanaryStatus, Verification};
@@ -83,6 +83,7 @@ pub fn report(state: &RunState, completed: &RunCompleted, input: &ReportInput) -
             missing_events,
         },
         authority: authority(state, input),
+        source: source(state),
         resources: resources(state, input),
         sandbox: sandbox(state),
         artifacts: ArtifactSection {
@@ -166,6 +167,28 @@ fn authority(state: &RunState, input: &ReportInput) -> AuthoritySection {
         runtime_default_activation: NeverActive,
         core_promotion_status: NotPromoted,
         forbidden_actions_attempted: state.denials.iter().filter_map(|d| d.action).collect(),
+        ladder: state.plan.as_ref().map(|p| p.plan.ladder),
+    }
+}
+
+fn source(state: &RunState) -> SourceSection {
+    let plan = state.plan.as_ref().map(|p| &p.plan);
+    let source = plan.and_then(|p| p.source.clone());
+    SourceSection {
+        target_id: state
+            .contract
+            .as_ref()
+            .and_then(|c| c.contract.target_id.clone()),
+        baseline_head: source.as_ref().map(|s| s.commit.clone()),
+        source_repository_mutated: state.source.as_ref().map(|s| s.source_repository_mutated),
+        source,
+        source_check: state.source.clone(),
+        inputs: plan.map(|p| p.inputs.clone()).unwrap_or_default(),
+        setup: state
+            .setup
+            .as_ref()
+            .map(|s| s.commands.clone())
+            .unwrap_or_default(),
     }
 }
 
@@ -327,6 +350,17 @@ fn claims(state: &RunState, completed: &RunCompleted, verification: &Verificatio
         },
         "the same commands on the untouched baseline, in test.log",
     );
+    if let Some(check) = &state.source {
+        claim(
+            "The source repository is as it was",
+            if check.fingerprint_before == check.fingerprint_after {
+                ClaimLevel::Verified
+            } else {
+                ClaimLevel::Absent
+            },
+            "source.checked: its fingerprint before and after",
+        );
+    }
     let nothing_left = state.backend.as_ref().is_some_and(|b| b.no_survivors);
     claim(
         "Nothing of the backend outlived the run",

@@ -77,6 +77,22 @@ pub fn trace(events: &[RunEvent]) -> Vec<TraceEntry> {
                     &format!("canary {}", v.verification.canary.status),
                 ));
             }
+            EventKind::SetupCompleted(s) => {
+                out.extend(
+                    s.commands
+                        .iter()
+                        .map(|c| command("setup:command", at, c, true)),
+                );
+            }
+            EventKind::SourceChecked(s) => {
+                out.push(entry(
+                    "check:source",
+                    at,
+                    Some(at),
+                    &s.blockers,
+                    &format!("fingerprint {}", s.fingerprint_after),
+                ));
+            }
             EventKind::LimitExceeded(l) => {
                 out.push(entry(
                     "limit",

@@ -7,11 +7,20 @@ use cto_contract::task::TaskContract;
 use cto_contract::time::Utc;
 use cto_contract::words::{Lane, MutationMode, SandboxClass, SourceAdmissionStatus, Stage};
 use cto_evidence::canonical::{digest_of, to_canonical};
-use cto_rules::eligibility::{ApprovalState, EligibilityFacts, GateState, Observed, decide};
+use cto_rules::eligibility::{
+    ApprovalState, EligibilityFacts, GateState, Observed, RepositoryState, decide,
+};
+use cto_rules::paths::PathPolicy;
 
 use crate::clock;
 use crate::environment::Environment;
+use crate::harness::Harness;
 use crate::live::{Live, StepError, StepResult};
+use crate::source::{self, Opened};
+use crate::task::Task;
+
+/// Free space below which no run begins, when the config names none.
+const DISK_FLOOR_MB_DEFAULT: u64 = 64;
 
 /// What the runner knows before a decision.
 pub(crate) struct GatheredFacts<'a> {
@@ -23,6 +32,8 @@ pub(crate) struct GatheredFacts<'a> {
     pub(crate) disabled_by_config: bool,
     pub(crate) evidence: Result<(), String>,
     pub(crate) confinement: Result<SandboxClass, String>,
+    pub(crate) repository: Option<RepositoryState>,
+    pub(crate) start_tree_clean: Option<bool>,
     pub(crate) at: Utc,
 }
 
@@ -37,6 +48,8 @@ pub(crate) fn gather(facts: GatheredFacts<'_>) -> EligibilityFacts {
         disabled_by_config,
         evidence,
         confinement,
+        repository,
+        start_tree_clean,
         at,
     } = facts;
     fn seen<T>(value: T, source: &str, checked_at: Utc) -> Observed<T> {
@@ -78,6 +91,8 @@ pub(crate) fn gather(facts: GatheredFacts<'_>) -> EligibilityFacts {
             .as_ref()
             .map_err(Clone::clone)
             .map(|c| c.as_str()),
+        &repository,
+        start_tree_clean,
     );
     let decision_id = digest_of(&id_input).map_or_else(
         |_| DecisionId::of(&cto_evidence::canonical::sha256(b"")),
@@ -121,10 +136,29 @@ pub(crate) fn gather(facts: GatheredFacts<'_>) -> EligibilityFacts {
             "task contract",
             at,
         ),
-        start_tree_clean: seen(None, "a case has no repository", at),
+        repository: seen(repository, "the repository's files, read as data", at),
+        start_tree_clean: seen(start_tree_clean, "its work tree against its HEAD", at),
         evidence_interface: seen(evidence, "home directory and signing key", at),
         confinement: seen(confinement, "tried on this kernel", at),
     }
+}
+
+/// Whether there is room for a run: below the floor nothing is begun that might not be finished.
+fn enough_space(harness: &Harness) -> Result<(), String> {
+    let floor = harness
+        .config
+        .harness
+        .disk_floor_mb
+        .unwrap_or(DISK_FLOOR_MB_DEFAULT);
+    let free = rustix::fs::statvfs(harness.home.root())
+        .map(|s| s.f_bavail.saturating_mul(s.f_frsize) >> 20)
+        .map_err(|e| format!("free space could not be read: {e}"))?;
+    if free < floor {
+        return Err(format!(
+            "{free} MiB are free in the home directory, fewer than the floor of {floor} MiB"
+        ));
+    }
+    Ok(())
 }
 
 impl Live<'_> {
@@ -152,23 +186,44 @@ impl Live<'_> {
             .engines
             .get(lane.as_str())
             .is_some_and(|e| e.disabled);
-        let facts = gather(GatheredFacts {
-            env: &self.harness.env,
-            contract: &self.contract,
-            lane,
-            stage: self.stage,
-            asked_stage: self.request.stage,
-            disabled_by_config: disabled,
-            // That home can be written and the key loaded was shown by coming this far: the log is being written.
-            evidence: Ok(()),
-            confinement: if cfg!(target_os = "linux") {
-                Ok(self.parts.sandbox_class())
-            } else {
-                Err("confinement needs Linux".to_owned())
-            },
-            at: clock::now(),
-        });
-        let decision = decide(&facts);
+        let at = clock::now();
+        let decide_with = |repository, start_tree_clean| {
+            decide(&gather(GatheredFacts {
+                env: &self.harness.env,
+                contract: &self.contract,
+                lane,
+                stage: self.stage,
+                asked_stage: self.request.stage,
+                disabled_by_config: disabled,
+                // That home can be written and the key loaded was shown by coming this far: the log is being written.
+                evidence: enough_space(self.harness),
+                confinement: if cfg!(target_os = "linux") {
+                    Ok(self.parts.sandbox_class())
+                } else {
+                    Err("confinement needs Linux".to_owned())
+                },
+                repository,
+                start_tree_clean,
+                at,
+            }))
+        };
+        let mut decision = decide_with(None, None);
+        let mut source = None;
+        // A repository is looked at only when nothing else stands in the way.
+        if let Task::Repository(task) = &self.request.task
+            && decision.grant.is_some()
+        {
+            let (home, scratch) = (&self.harness.home, self.work.join("source"));
+            match source::open(home, &task.path, task.rev.as_deref(), &scratch)? {
+                Opened::Refused(state) => decision = decide_with(Some(state), None),
+                Opened::Source(found) => {
+                    let clean = !found.dirty_in_scope(&PathPolicy::new(&self.contract));
+                    decision = decide_with(Some(RepositoryState::Usable), Some(clean));
+                    source = Some(found);
+                }
+            }
+        }
+        self.parts.source = source;
         let bytes = to_canonical(&decision.record).map_err(|e| StepError::Environment {
             what: format!("the decision has no canonical form: {e}"),
             code: cto_contract::blocker::BlockerCode::ArtifactWriteFailure,

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use cto_checkout::{WorkingCopy, Workspace};
+use cto_checkout::WorkingCopy;
 use cto_contract::artifact::FreshnessSource;
 use cto_contract::blocker::BlockerCode;
-use cto_contract::event::{BackendFinished, BackendStarted, EventKind, OutputCapped};
+use cto_contract::event::{BackendFinished, BackendStarted, BackendText, EventKind, OutputCapped};
 use cto_contract::plan::{Layer, SandboxPlan, TreeKind};
 use cto_contract::task::Limits;
-use cto_contract::words::{BackendCompletion, SandboxClass};
+use cto_contract::words::{BackendCompletion, Lane, SandboxClass};
 use cto_evidence::writer::PackWriter;
-use cto_sandbox::{
-    Class, Confinement, End, LaunchRequest, Network, Overlay, StopCause, Stream, Survivors,
-};
+use cto_sandbox::{Class, Confinement, End, StopCause, Stream, Survivors};
 
-use crate::checks::{Bench, GRACE, RedactedFile, to_os};
+use crate::bench::Tree;
+use crate::checks::{RedactedFile, to_os};
+use crate::heard::Heard;
 use crate::live::{Live, StepError, StepResult};
 use crate::steps::prepare::missing;
 use crate::{error_chain, round_seconds};
@@ -92,17 +92,19 @@ impl Live<'_> {
             identity_digest,
         }))?;
         self.sync()?;
-        let overlay = self.workspace_overlay()?;
-        let request = LaunchRequest {
-            argv: spec.argv.iter().map(Into::into).collect(),
-            env: to_os(spec.env),
-            cwd: self.work.join("workspace"),
-            read_only: Vec::new(),
-            overlay,
-            limits: self.limits.sandbox(),
-            network: Network::None,
-            grace: GRACE,
-        };
+        let prepared = self
+            .parts
+            .prepared
+            .as_ref()
+            .ok_or_else(|| missing("the workspace"))?;
+        let argv = spec.argv.iter().map(Into::into).collect();
+        let request = prepared
+            .bench
+            .request("backend", argv, to_os(spec.env), self.limits.sandbox())
+            .map_err(|source| StepError::Artifact {
+                path: "$WORKSPACE".to_owned(),
+                source,
+            })?;
         let artifact = |path: &str| {
             let path = path.to_owned();
             move |source| StepError::Artifact { path, source }
@@ -117,13 +119,28 @@ impl Live<'_> {
         };
         let mut out = open(STDOUT)?;
         let mut err = open(STDERR)?;
-        let launched = self
-            .harness
-            .launcher
-            .launch(&request, &self.stop, &mut |stream, bytes| match stream {
-                Stream::Stdout => out.push(bytes),
-                Stream::Stderr => err.push(bytes),
-            });
+        let (harness, stop) = (self.harness, self.stop.clone());
+        let mut words = (self.request.lane != Lane::Fake).then(Heard::default);
+        let mut recorded = Ok(());
+        let launched =
+            harness
+                .launcher
+                .launch(&request, &stop, &mut |stream, bytes| match stream {
+                    Stream::Stdout => {
+                        let clean = out.push(bytes);
+                        let plans = words.as_mut().map(|w| w.hear(clean)).unwrap_or_default();
+                        for text in plans {
+                            if recorded.is_ok() {
+                                recorded =
+                                    self.record(EventKind::BackendPlan(BackendText { text }));
+                            }
+                        }
+                    }
+                    Stream::Stderr => {
+                        err.push(bytes);
+                    }
+                });
+        recorded?;
         out.finish().map_err(artifact(STDOUT))?;
         err.finish().map_err(artifact(STDERR))?;
         for path in [STDOUT, STDERR] {
@@ -167,6 +184,7 @@ impl Live<'_> {
                     no_survivors: matches!(outcome.confinement.survivors, Survivors::None { .. }),
                     sandbox: sandbox_plan(&outcome.confinement, &self.limits.limits),
                     start_failure,
+                    agent: words.map(Heard::finish),
                 }
             }
             Err(error) => BackendFinished {
@@ -183,35 +201,16 @@ impl Live<'_> {
                 no_survivors: true,
                 sandbox: self.parts.sandbox.clone().unwrap_or_else(no_sandbox),
                 start_failure: Some(error_chain(&error)),
+                agent: None,
             },
         };
         self.record(EventKind::BackendFinished(finished))?;
-        Ok(Vec::new())
-    }
-
-    /// The overlay that the backend works in, when it is one.
-    fn workspace_overlay(&self) -> Result<Option<Overlay>, StepError> {
-        let prepared = self
-            .parts
-            .prepared
-            .as_ref()
-            .ok_or_else(|| missing("the workspace"))?;
-        let Workspace::Overlay(tree) = &prepared.workspace else {
-            return Ok(None);
-        };
-        let (at, work) = (self.work.join("workspace"), self.work.join("upper-work"));
-        for dir in [&at, &work] {
-            std::fs::create_dir_all(dir).map_err(|source| StepError::Artifact {
-                path: "$WORKSPACE".to_owned(),
-                source,
-            })?;
+        if let Some(source) = &mut self.parts.source {
+            source
+                .look_after_backend()
+                .map_err(|e| crate::source::failed(&e))?;
         }
-        Ok(Some(Overlay {
-            lowers: vec![prepared.baseline.root.clone()],
-            upper: tree.upper().to_owned(),
-            work,
-            at,
-        }))
+        Ok(Vec::new())
     }
 
     /// The checks on the untouched baseline start before the backend does, in a copy of their own.
@@ -226,18 +225,26 @@ impl Live<'_> {
             .ok_or_else(|| missing("the workspace"))?;
         let checker = Arc::clone(&prepared.checker);
         let baseline = prepared.baseline.clone();
-        let tree = self.work.join("baseline");
-        let scratch = self.work.join("baseline-scratch");
-        let kind = prepared.checks_kind;
+        let copy = self.work.join("baseline");
+        let ground = Arc::clone(&prepared.ground);
+        let (kind, below) = (prepared.checks_kind, prepared.below.clone());
+        let git_layer = prepared.git_layer.clone();
         self.parts.baseline_checks = Some(std::thread::spawn(move || {
-            let bench = match kind {
-                TreeKind::Overlay => Bench::over(vec![baseline.root.clone()], &tree, &scratch)?,
+            let tree = match kind {
+                TreeKind::Overlay => Tree::Overlay {
+                    lowers: below,
+                    upper: copy,
+                },
                 TreeKind::Copy => {
-                    let copy = WorkingCopy::make(&baseline, &tree)
-                        .map_err(|e| std::io::Error::other(error_chain(&e)))?;
-                    Bench::new(copy.path(), &scratch)?
+                    let other = |e: &dyn std::error::Error| std::io::Error::other(error_chain(e));
+                    let made = WorkingCopy::make(&baseline, &copy).map_err(|e| other(&e))?;
+                    if let Some(layer) = git_layer {
+                        layer.copy_into(&made).map_err(|e| other(&e))?;
+                    }
+                    Tree::Copy(copy)
                 }
             };
+            let bench = ground.bench("baseline", tree)?;
             checker.baseline(&bench)
         }));
         Ok(())

@@ -252,6 +252,10 @@ impl Live<'_> {
                     .map_err(|e| error_chain(&e))?
                     .map_err(|e| error_chain(&e))?;
                 let id = fresh.restamp().map_err(|e| error_chain(&e))?;
+                // Only now: until here anything but the tree is a mismatch.
+                if let Some(layer) = &prepared.git_layer {
+                    layer.copy_into(&fresh).map_err(|e| error_chain(&e))?;
+                }
                 (AppliedTree::Copy(fresh), id)
             }
         };

@@ -31,6 +31,9 @@ impl Live<'_> {
             self.stop.kill();
             drop(thread.join());
         }
+        if let Err(what) = self.check_source()? {
+            blockers.push(Blocker::new(BlockerCode::SourceChangedDuringRun, what));
+        }
         let state = self.state().clone();
         if let Err(what) = write_missing(&self.pack, &state, &self.contract, &mut self.book) {
             blockers.push(Blocker::new(BlockerCode::ArtifactWriteFailure, what));
@@ -49,6 +52,26 @@ impl Live<'_> {
         }
         let verdict = conclude(self.state());
         self.record(EventKind::RunCompleted(verdict))
+    }
+}
+
+impl Live<'_> {
+    /// Looks at the source a last time, if a backend ran that was given a copy of it.
+    fn check_source(&mut self) -> Result<Result<(), String>, JournalError> {
+        let class = self.parts.sandbox_class();
+        let Some(source) = self.parts.source.as_ref() else {
+            return Ok(Ok(()));
+        };
+        if !self.state().backend_started {
+            return Ok(Ok(()));
+        }
+        match source.check(class) {
+            Ok(checked) => self.record(EventKind::SourceChecked(checked)).map(Ok),
+            Err(error) => Ok(Err(format!(
+                "the source could not be looked at again: {}",
+                error_chain(&error)
+            ))),
+        }
     }
 }
 
@@ -96,6 +119,8 @@ pub(crate) fn write_missing(
         disabled_by_config: false,
         evidence: Err("the run ended before a decision".to_owned()),
         confinement: Err("the run ended before a decision".to_owned()),
+        repository: None,
+        start_tree_clean: None,
         at: clock::now(),
     });
     put(

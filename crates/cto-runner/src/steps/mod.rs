@@ -5,7 +5,9 @@ mod backend;
 mod change;
 mod complete;
 mod prepare;
+mod setup;
 mod verification;
 
 pub(crate) use authority::{GatheredFacts, gather};
+pub(crate) use change::tree_id;
 pub(crate) use complete::write_missing;

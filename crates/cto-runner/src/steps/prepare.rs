@@ -1,19 +1,29 @@
 //! Workspace and plan: the copy that the backend gets, and everything that will be in force.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use cto_agent::{Engine, FakeChange, Places};
-use cto_checkout::{BaselineCache, GitDir, OverlaidTree, WorkingCopy, Workspace};
+use cto_agent::{CommandCall, Engine, FakeChange};
+use cto_checkout::{
+    Baseline, BaselineCache, GitDir, GitLayer, History, OverlaidTree, RepositoryError, WorkingCopy,
+    Workspace,
+};
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{EventKind, PlanUpdated};
 use cto_contract::identity::Identity;
 use cto_contract::ids::Digest;
-use cto_contract::plan::{LaunchPlan, TreeKind};
-use cto_contract::words::Lane;
-use cto_evidence::canonical::{digest_of, hash_reader};
+use cto_contract::input::InputPath;
+use cto_contract::plan::{Ladder, LaunchPlan, SourcePlan, TreeKind};
+use cto_contract::text::shorten;
+use cto_contract::words::{HistoryClass, Lane, SandboxClass};
+use cto_evidence::canonical::{digest_of, hash_reader, to_canonical};
+use cto_rules::paths::Withheld;
 
+use crate::bench::{Ground, Tree};
 use crate::checks::Checker;
+use crate::inputs::ResolvedInput;
 use crate::live::{Live, Prepared, StepError, StepResult};
+use crate::task::Task;
 use crate::{VERSION, error_chain};
 
 /// From so many files on, checks run in overlays. Below it a copy costs no more than finding out whether one can be
@@ -22,28 +32,36 @@ const OVERLAY_FILES_MIN: usize = 100;
 /// From so many files on, an agent works in an overlay too. Below it a copy is quick, and in it every rename works.
 const AGENT_OVERLAY_FILES_MIN: usize = 2_000;
 
+/// A baseline, and what of it comes from a repository.
+struct Base {
+    baseline: Baseline,
+    git_layer: Option<GitLayer>,
+    source_plan: Option<SourcePlan>,
+}
+
 impl Live<'_> {
     pub(crate) fn step_prepare(&mut self) -> StepResult {
-        let environment = |what: String| StepError::Environment {
-            what: format!("the workspace could not be made: {what}"),
-            code: BlockerCode::ArtifactWriteFailure,
+        let base = self.base()?;
+        let baseline = &base.baseline;
+        let environment = |e: &dyn std::error::Error| unmade(error_chain(e));
+        let git_dir = GitDir::create(&self.work.join("git")).map_err(|e| environment(&e))?;
+        let oracle = match &self.request.task {
+            Task::Repository(_) => None,
+            Task::Case(case) => {
+                let dir = self.work.join("oracle");
+                let laid = case.lay_out("oracle", &dir);
+                laid.map_err(|e| environment(&e))?.then_some(dir)
+            }
         };
-        let cache = BaselineCache::at(self.harness.home.baselines());
-        let case = &self.request.case;
-        let baseline = case
-            .baseline(&cache, &self.work.join("import"))
-            .map_err(|e| environment(error_chain(&e)))?;
-        let git_dir =
-            GitDir::create(&self.work.join("git")).map_err(|e| environment(error_chain(&e)))?;
-        let oracle_dir = self.work.join("oracle");
-        let oracle = case
-            .lay_out("oracle", &oracle_dir)
-            .map_err(|e| environment(error_chain(&e)))?
-            .then_some(oracle_dir);
-        for dir in ["scratch/home", "scratch/tmp"] {
-            std::fs::create_dir_all(self.work.join(dir))
-                .map_err(|e| environment(format!("scratch: {e}")))?;
+        self.check_inputs(baseline)?;
+        let inputs = self.inputs.clone();
+        let input_plans = inputs.iter().map(ResolvedInput::plan).collect();
+        let has_namespaces = self.parts.sandbox_class() >= SandboxClass::Process;
+        let needs_mounts = !inputs.is_empty() || !self.contract.setup_commands.is_empty();
+        if needs_mounts && !has_namespaces {
+            return Err(unmountable());
         }
+        let ground = Arc::new(Ground::new(&self.work, has_namespaces, inputs));
         let checker = Arc::new(Checker {
             launcher: self.harness.launcher.clone(),
             contract: self.contract.clone(),
@@ -55,6 +73,23 @@ impl Live<'_> {
             places: self.places.clone(),
         });
         let files = baseline.manifest.len();
+        let has_setup = !self.contract.setup_commands.is_empty();
+        let overlay = (files >= OVERLAY_FILES_MIN || has_setup)
+            && ground.can_overlay(
+                &self.harness.launcher,
+                &baseline.root,
+                self.limits.sandbox(),
+                &self.stop,
+            );
+        if has_setup && !overlay {
+            return Err(unmountable());
+        }
+        let points = ground.mount_points().map_err(|e| environment(&e))?;
+        let below: Vec<PathBuf> = points
+            .into_iter()
+            .chain(base.git_layer.iter().map(|layer| layer.root.clone()))
+            .chain([baseline.root.clone()])
+            .collect();
         let agent_files_min = match self.request.lane {
             // It renames no directory.
             Lane::Fake => OVERLAY_FILES_MIN,
@@ -62,34 +97,103 @@ impl Live<'_> {
                 AGENT_OVERLAY_FILES_MIN
             }
         };
-        let overlay = files >= OVERLAY_FILES_MIN
-            && checker.can_overlay(&baseline.root, &self.work.join("try"));
-        let checks_kind = if overlay {
-            TreeKind::Overlay
-        } else {
-            TreeKind::Copy
+        let copy = |name: &str| {
+            WorkingCopy::make(baseline, &self.work.join(name)).map_err(|e| environment(&e))
         };
-        let copy = |name: &str| WorkingCopy::make(&baseline, &self.work.join(name));
-        let workspace = if overlay && files >= agent_files_min {
-            OverlaidTree::make(&baseline, &self.work.join("upper")).map(Workspace::Overlay)
+        let (workspace, tree) = if overlay && (files >= agent_files_min || has_setup) {
+            let upper = self.work.join("upper");
+            let made = OverlaidTree::make(baseline, &upper).map_err(|e| environment(&e))?;
+            let lowers = below.clone();
+            (Workspace::Overlay(made), Tree::Overlay { lowers, upper })
         } else {
-            copy("workspace").map(Workspace::Copy)
-        }
-        .map_err(|e| environment(error_chain(&e)))?;
+            let made = copy("copy")?;
+            if let Some(layer) = &base.git_layer {
+                layer.copy_into(&made).map_err(|e| environment(&e))?;
+            }
+            let path = made.path().to_owned();
+            (Workspace::Copy(made), Tree::Copy(path))
+        };
         // Made while nothing else runs: beside the checks of the baseline it would take twice as long.
-        let fresh = match checks_kind {
-            TreeKind::Overlay => None,
-            TreeKind::Copy => Some(copy("checked").map_err(|e| environment(error_chain(&e)))?),
+        let (checks_kind, fresh) = if overlay {
+            (TreeKind::Overlay, None)
+        } else {
+            (TreeKind::Copy, Some(copy("checked")?))
         };
+        let bench = ground.bench("backend", tree).map_err(|e| environment(&e))?;
         self.parts.prepared = Some(Prepared {
             checks_kind,
-            baseline,
             workspace,
             fresh,
             git_dir,
             checker,
+            ground,
+            bench,
+            below,
+            inputs: input_plans,
+            git_layer: base.git_layer,
+            source_plan: base.source_plan,
+            baseline: base.baseline,
         });
         Ok(Vec::new())
+    }
+
+    /// The tree to start from, in the cache.
+    fn base(&self) -> Result<Base, StepError> {
+        let cache = BaselineCache::at(self.harness.home.baselines());
+        match &self.request.task {
+            Task::Case(case) => {
+                let made = case.baseline(&cache, &self.work.join("import"));
+                Ok(Base {
+                    baseline: made.map_err(|e| unmade(error_chain(&e)))?,
+                    git_layer: None,
+                    source_plan: None,
+                })
+            }
+            Task::Repository(_) => {
+                let source = self
+                    .parts
+                    .source
+                    .as_ref()
+                    .ok_or_else(|| missing("the repository"))?;
+                let failed = |e: RepositoryError| crate::source::failed(&e);
+                let withheld = Withheld::new(&self.contract);
+                let made = source
+                    .repository
+                    .baseline(&source.commit, &cache, &|path| {
+                        withheld.holds(path.as_bytes())
+                    })
+                    .map_err(failed)?;
+                let history = match self.contract.history {
+                    HistoryClass::None => History::None,
+                    HistoryClass::Ancestors => History::Ancestors,
+                };
+                let layer = source
+                    .repository
+                    .git_layer(&made, history, &cache)
+                    .map_err(failed)?;
+                let pointers = made.lfs_pointers().map_err(failed)?.len() as u64;
+                let plan = source.plan(&made, self.contract.history, pointers)?;
+                Ok(Base {
+                    baseline: made.baseline,
+                    git_layer: Some(layer),
+                    source_plan: Some(plan),
+                })
+            }
+        }
+    }
+
+    /// An input never hides what the repository holds itself.
+    fn check_inputs(&self, baseline: &Baseline) -> Result<(), StepError> {
+        let hiding = self.inputs.iter().find_map(|input| match &input.path {
+            InputPath::Repository(path) if baseline.manifest.holds(path.as_bytes()) => Some(path),
+            InputPath::Repository(_) | InputPath::Home(_) | InputPath::Absolute(_) => None,
+        });
+        hiding.map_or(Ok(()), |path| {
+            Err(StepError::Environment {
+                what: format!("the input `{path}` is part of the repository's tree already"),
+                code: BlockerCode::ProviderUnavailable,
+            })
+        })
     }
 
     /// `PATH` for launched processes: the operator's, less what is not absolute or lies in home.
@@ -110,10 +214,12 @@ impl Live<'_> {
             what,
             code: BlockerCode::ProviderUnavailable,
         };
-        let case = &self.request.case;
         let refused = |e: crate::CaseError| failed(error_chain(&e));
         match self.request.lane {
             Lane::Fake => {
+                let Task::Case(case) = &self.request.task else {
+                    return Err(failed("the fake lane does cases only".to_owned()));
+                };
                 if let Some(patch) = case.patch(self.request.cheat.as_deref()).map_err(refused)? {
                     return Ok(Engine::Fake(FakeChange::Patch(patch)));
                 }
@@ -127,23 +233,33 @@ impl Live<'_> {
                     id: case.file.id.clone(),
                 }))
             }
-            lane @ (Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp) => Err(
-                failed(format!("the {lane} lane is not part of this version")),
-            ),
+            Lane::Command => Ok(Engine::Command(CommandCall {
+                argv: self.request.argv.clone(),
+            })),
+            lane @ (Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp) => Err(failed(format!(
+                "the {lane} lane is not part of this version"
+            ))),
         }
     }
 
     pub(crate) fn step_plan(&mut self) -> StepResult {
         let engine = self.engine()?;
-        let text = |p: &std::path::Path| p.to_string_lossy().into_owned();
-        let scratch = self.work.join("scratch");
-        let places = Places {
-            workspace: text(&self.work.join("workspace")),
-            scratch: text(&scratch),
-            home: text(&scratch.join("home")),
-        };
+        let prepared = self
+            .parts
+            .prepared
+            .as_ref()
+            .ok_or_else(|| missing("the workspace"))?;
+        let places = prepared.bench.places();
+        let scratch = prepared.bench.own_scratch();
         let path = self.search_path();
-        let spec = engine.launch_spec(&places, &path);
+        let brief = cto_agent::Brief {
+            markdown: cto_agent::brief(&self.contract),
+            contract_json: to_canonical(&self.contract).map_err(|e| StepError::Environment {
+                what: format!("the contract has no canonical form: {e}"),
+                code: BlockerCode::ArtifactWriteFailure,
+            })?,
+        };
+        let spec = engine.launch_spec(&places, &path, &brief);
         for (name, bytes) in &spec.scratch_files {
             let full = scratch.join(name);
             let written = std::fs::File::create_new(&full)
@@ -153,10 +269,10 @@ impl Live<'_> {
                 source,
             })?;
         }
-        let work = text(&self.work);
+        let work = self.work.to_string_lossy().into_owned();
         let shown = |arg: &String| {
-            arg.replace(&format!("{work}/scratch"), "$SCRATCH")
-                .replace(&format!("{work}/workspace"), "$WORKSPACE")
+            arg.replace(&places.scratch, "$SCRATCH")
+                .replace(&places.workspace, "$WORKSPACE")
                 .replace(&work, "$CTO_HOME/work/$RUN")
         };
         let argv: Vec<String> = spec.argv.iter().map(shown).collect();
@@ -181,11 +297,15 @@ impl Live<'_> {
             environment_names: environment_names.clone(),
             harness_version: VERSION.to_owned(),
         };
-        let prepared = self
-            .parts
-            .prepared
-            .as_ref()
-            .ok_or_else(|| missing("the workspace"))?;
+        if engine.lane() == Lane::Command && identity.binary_digest.is_none() {
+            return Err(StepError::Environment {
+                what: format!(
+                    "the program `{}` is not there, or can't be read",
+                    shorten(argv.first().map_or("", String::as_str), 120)
+                ),
+                code: BlockerCode::ProviderUnavailable,
+            });
+        }
         let plan = LaunchPlan {
             argv,
             environment_names,
@@ -207,6 +327,15 @@ impl Live<'_> {
                 .iter()
                 .map(|c| c.run.clone())
                 .collect(),
+            setup: self.contract.setup_commands.clone(),
+            inputs: prepared.inputs.clone(),
+            ladder: match engine.lane() {
+                Lane::Fake => Ladder::NotNeeded,
+                Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => {
+                    Ladder::NotEnforced
+                }
+            },
+            source: prepared.source_plan.clone(),
         };
         let some = Some(identity);
         self.parts.identity_digest = digest_of(&some).ok();
@@ -215,6 +344,21 @@ impl Live<'_> {
             self.record(EventKind::PlanUpdated(PlanUpdated { plan, identity }))?;
         }
         Ok(Vec::new())
+    }
+}
+
+fn unmade(what: String) -> StepError {
+    StepError::Environment {
+        what: format!("the workspace could not be made: {what}"),
+        code: BlockerCode::ArtifactWriteFailure,
+    }
+}
+
+fn unmountable() -> StepError {
+    StepError::Environment {
+        what: "`mounts` inputs and setup commands need mounts, which this kernel refuses"
+            .to_owned(),
+        code: BlockerCode::SandboxUnavailable,
     }
 }
 

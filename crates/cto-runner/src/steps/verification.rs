@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use cto_checkout::{Patch, ScanCaps, WorkingCopy, apply_patch, ignored, upper_changes};
+use cto_checkout::{
+    Patch, PatchedLayer, ScanCaps, WorkingCopy, apply_patch, ignored, upper_changes,
+};
 use cto_contract::artifact::{FreshnessSource, TEST_LOG};
 use cto_contract::blocker::{Blocker, BlockerCode};
-use cto_contract::event::{EventKind, VerificationCompleted};
+use cto_contract::event::{EventKind, ReviewVerdict, VerificationCompleted};
 use cto_contract::ids::{TreeId, to_hex};
 use cto_contract::text::{path_text, shorten};
 use cto_contract::verification::{Canary, CanaryStatus, Verification};
@@ -15,7 +17,8 @@ use cto_contract::words::ClaimLevel;
 use cto_evidence::writer::PackWriter;
 use cto_rules::checks::judge;
 
-use crate::checks::{Bench, CanaryRun, Execution};
+use crate::bench::{Bench, Tree};
+use crate::checks::{CanaryRun, Execution};
 use crate::live::{Applied, AppliedTree, Live, Prepared, StepError, StepResult};
 use crate::steps::prepare::missing;
 use crate::{clock, error_chain};
@@ -44,6 +47,7 @@ impl Live<'_> {
             // What the baseline showed still belongs into the log.
             let before = self.join_baseline_checks()?;
             self.write_test_log(&before, &[], None, Some(&why))?;
+            let blockers = blockers.into_iter().chain(self.rejection()).collect();
             return self.record_unchecked(&why, acceptable, blockers, before);
         }
         let Checked {
@@ -74,6 +78,7 @@ impl Live<'_> {
             canary.canary,
         );
         let mut blockers = judgement.blockers;
+        blockers.extend(self.rejection());
         if !dirty_paths.is_empty() {
             blockers.push(Blocker::new(
                 BlockerCode::DirtyEndingTree,
@@ -102,6 +107,22 @@ impl Live<'_> {
         };
         self.record(EventKind::VerificationCompleted(data))?;
         Ok(Vec::new())
+    }
+
+    /// The backend's own reviewer counts for nothing but a rejection.
+    fn rejection(&self) -> Option<Blocker> {
+        let words = self.state().backend.as_ref()?.agent.as_ref()?;
+        if words.review != Some(ReviewVerdict::Reject) {
+            return None;
+        }
+        let note = words.review_note.as_deref().unwrap_or("without a reason");
+        Some(Blocker::new(
+            BlockerCode::ReviewerRejected,
+            format!(
+                "the backend's reviewer rejects the change: {}",
+                shorten(note, 400)
+            ),
+        ))
     }
 
     /// Why nothing is checked: the sentence, whether that still lets the run pass, and what blocks it.
@@ -198,16 +219,11 @@ impl Live<'_> {
             .ok_or_else(|| missing("the patch"))?;
         let work = &self.work;
         let token = to_hex(&clock::random::<8>().map_err(|e| environment(e.to_string()))?);
-        let scratch = self.work.join("checked-scratch");
-        let bench = match &applied.tree {
-            AppliedTree::Layer(layer) => Bench::over(
-                vec![layer.path.clone(), prepared.baseline.root.clone()],
-                &self.work.join("checked"),
-                &scratch,
-            ),
-            AppliedTree::Copy(copy) => Bench::new(copy.path(), &scratch),
-        }
-        .map_err(io)?;
+        let tree = match &applied.tree {
+            AppliedTree::Layer(layer) => over(prepared, layer, self.work.join("checked")),
+            AppliedTree::Copy(copy) => Tree::Copy(copy.path().to_owned()),
+        };
+        let bench = prepared.ground.bench("checked", tree).map_err(io)?;
         let (after, canary) = std::thread::scope(|scope| {
             let canary = scope.spawn(|| {
                 let bench = canary_bench(prepared, applied, patch, work)?;
@@ -321,25 +337,36 @@ fn canary_bench(
     work: &Path,
 ) -> io::Result<Bench> {
     let other = |e: &dyn std::error::Error| io::Error::other(error_chain(e));
-    let (tree, scratch) = (work.join("canary"), work.join("canary-scratch"));
-    if prepared.checker.canary_runner().is_none() {
-        return Bench::new(&tree, &scratch);
-    }
-    match &applied.tree {
-        AppliedTree::Layer(layer) => Bench::over(
-            vec![layer.path.clone(), prepared.baseline.root.clone()],
-            &tree,
-            &scratch,
-        ),
+    let place = work.join("canary");
+    let tree = match &applied.tree {
+        AppliedTree::Layer(layer) => over(prepared, layer, place),
+        AppliedTree::Copy(_) if prepared.checker.canary_runner().is_none() => Tree::Copy(place),
         AppliedTree::Copy(_) => {
-            let copy = WorkingCopy::make(&prepared.baseline, &tree).map_err(|e| other(&e))?;
+            let copy = WorkingCopy::make(&prepared.baseline, &place).map_err(|e| other(&e))?;
             apply_patch(&prepared.git_dir, &patch.path, &copy).map_err(|e| other(&e))?;
-            Bench::new(copy.path(), &scratch)
+            if let Some(layer) = &prepared.git_layer {
+                layer.copy_into(&copy).map_err(|e| other(&e))?;
+            }
+            Tree::Copy(place)
         }
+    };
+    prepared.ground.bench("canary", tree)
+}
+
+/// The patch over everything that lies below.
+fn over(prepared: &Prepared, layer: &PatchedLayer, upper: PathBuf) -> Tree {
+    let lowers = std::iter::once(&layer.path).chain(&prepared.below);
+    Tree::Overlay {
+        lowers: lowers.cloned().collect(),
+        upper,
     }
 }
 
-fn section(log: &mut impl io::Write, when: &str, execution: &Execution) -> io::Result<()> {
+pub(super) fn section(
+    log: &mut impl io::Write,
+    when: &str,
+    execution: &Execution,
+) -> io::Result<()> {
     let r = &execution.result;
     writeln!(log, "=== {when}: $ {}", execution.line)?;
     let length = copy_file(log, &execution.output)?;

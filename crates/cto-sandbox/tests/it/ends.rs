@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cto_sandbox::{
-    Class, End, LaunchError, LaunchRequest, LayerName, Proof, StopCause, StopToken, Survivors,
+    Bind, Class, End, LaunchError, LaunchRequest, LayerName, Proof, StopCause, StopToken, Survivors,
 };
 
 use crate::support::{
@@ -118,7 +118,7 @@ fn a_malformed_request_is_refused_before_anything_starts() {
         refused(|r| drop(r.env.insert("A=B".into(), "c".into()))),
         refused(|r| drop(r.env.insert("A".into(), "b\0".into()))),
         refused(|r| r.cwd = "work".into()),
-        refused(|r| r.read_only.push("../x".into())),
+        refused(|r| r.binds.push(Bind::read_only("../x"))),
     ];
     let expected = [
         "the command line is empty",
@@ -320,7 +320,7 @@ fn the_outcome_says_which_class_held_and_how_the_end_is_known() {
 #[test]
 fn the_probe_says_what_a_launch_then_has() {
     let mut request = script("true");
-    request.read_only.push("/usr".into());
+    request.binds.push(Bind::read_only("/usr"));
     request.limits.processes = Some(10_000);
     let launched = run(&request).outcome.confinement;
     let probed = cto_sandbox::probe();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use cto_sandbox::{End, LaunchRequest, LayerName, Overlay};
+use cto_sandbox::{Access, Bind, End, LaunchRequest, LayerName, Overlay};
 
 use crate::support::{fallback, has_namespaces, launcher, run, script, try_run};
 
@@ -63,7 +63,9 @@ fn a_read_only_path_cannot_be_written() {
         echo bribed >oracle/judge; rm -f oracle/judge; touch oracle/more; mv oracle other; echo x >single
         mount -o remount,rw,bind \"$PWD/oracle\"; umount oracle; unshare -Urm umount oracle; chmod 777 oracle/judge";
     let mut request = in_folder(folder.path(), attempts);
-    request.read_only = vec![folder.path().join("oracle"), folder.path().join("single")];
+    request.binds = ["oracle", "single"]
+        .map(|name| Bind::read_only(folder.path().join(name)))
+        .into();
     let ran = run(&request);
     assert_eq!(ran.stdout, "fairalone", "{ran:?}");
     assert_eq!(show(&folder.path().join("oracle")), "judge=fair", "{ran:?}");
@@ -76,10 +78,47 @@ fn a_read_only_path_cannot_be_written() {
 }
 
 #[test]
+fn a_folder_is_seen_at_another_place_and_written_there() {
+    let folder = tempfile::tempdir().unwrap();
+    fill(
+        folder.path(),
+        &[("here/a", "1"), ("there/b", "2"), ("kept/c", "3")],
+    );
+    let mut request = in_folder(
+        folder.path(),
+        "ls here there kept; echo 4 >here/new; echo 5 >kept/c",
+    );
+    let bind = |from: &str, at: &str, access| Bind {
+        from: folder.path().join(from),
+        at: folder.path().join(at),
+        access,
+    };
+    request.binds = vec![
+        bind("there", "here", Access::Writable),
+        // The source is what was there before anything was mounted.
+        bind("here", "there", Access::Writable),
+        bind("kept", "kept", Access::ReadOnly),
+    ];
+    let refused = try_run(&fallback(), &request).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "process confinement is not available here: mounts need a namespace of their own, and the kernel refuses it"
+    );
+    if !has_namespaces() {
+        return;
+    }
+    let ran = run(&request);
+    assert_eq!(ran.stdout, "here:\nb\n\nkept:\nc\n\nthere:\na\n", "{ran:?}");
+    assert_eq!(show(&folder.path().join("there")), "b=2 new=4", "{ran:?}");
+    assert_eq!(show(&folder.path().join("here")), "a=1", "{ran:?}");
+    assert_eq!(show(&folder.path().join("kept")), "c=3", "{ran:?}");
+}
+
+#[test]
 fn without_namespaces_a_read_only_path_is_reported_as_not_in_force() {
     let folder = tempfile::tempdir().unwrap();
     let mut request = in_folder(folder.path(), "true");
-    request.read_only = vec![folder.path().to_path_buf()];
+    request.binds = vec![Bind::read_only(folder.path())];
     let outcome = try_run(&fallback(), &request).unwrap().outcome;
     assert!(!outcome.confinement.in_force(LayerName::ReadOnlyPaths));
 }
@@ -90,11 +129,11 @@ fn a_read_only_path_that_is_missing_is_an_error_by_name() {
         return;
     }
     let mut request = script("true");
-    request.read_only = vec!["/no/such/oracle".into()];
+    request.binds = vec![Bind::read_only("/no/such/oracle")];
     let error = try_run(&launcher(), &request).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "could not make `/no/such/oracle` read-only inside"
+        "could not mount `/no/such/oracle` inside"
     );
 }
 
@@ -126,7 +165,7 @@ fn writes_land_in_the_upper_directory_and_the_lower_stays() {
         work: part("work"),
         at: part("at"),
     });
-    request.read_only = vec![part("at").join("frozen")];
+    request.binds = vec![Bind::read_only(part("at").join("frozen"))];
     let ran = run(&request);
     assert_eq!(ran.outcome.end, End::Exited(0), "{ran:?}");
     assert_eq!(ran.stdout, "1changed\nfrozen\nkept\nmade\n", "{ran:?}");

@@ -40,7 +40,7 @@ pub(crate) fn request(argv: &[&str]) -> LaunchRequest {
         argv: argv.iter().map(OsString::from).collect(),
         env: BTreeMap::from([("PATH".into(), PATH.into())]),
         cwd: PathBuf::from("/"),
-        read_only: Vec::new(),
+        binds: Vec::new(),
         overlay: None,
         limits: Limits {
             wall: Duration::from_secs(60),

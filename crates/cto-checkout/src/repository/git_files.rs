@@ -1,0 +1,106 @@
+//! Files of a git directory that is not ours, read beneath its descriptor: no link followed, nothing over its bound.
+
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::beneath;
+use crate::repository::error::{RepositoryError, UnsupportedKind};
+use crate::stamp::Stamp;
+use crate::tree_path::TreePath;
+
+/// A directory that was found to belong to the user who runs this.
+#[derive(Debug)]
+pub(crate) struct GitFiles {
+    path: PathBuf,
+    root: OwnedFd,
+}
+
+/// A file's bytes and what the kernel said about it when it was opened.
+pub(crate) struct GitFile {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) stamp: Stamp,
+}
+
+impl GitFiles {
+    pub(crate) fn open(path: &Path) -> Result<Self, RepositoryError> {
+        let failed = || RepositoryError::read(path);
+        let root = beneath::open_root(path).map_err(failed())?;
+        let stat = rustix::fs::fstat(&root).map_err(|errno| failed()(errno.into()))?;
+        check_owner(path, stat.st_uid)?;
+        Ok(Self {
+            path: path.to_owned(),
+            root,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    /// Reads a whole file, or returns `None` where there is none.
+    pub(crate) fn read(
+        &self,
+        name: &TreePath,
+        max: u64,
+    ) -> Result<Option<GitFile>, RepositoryError> {
+        let path = || self.path.join(name.as_path());
+        if !name.is_well_formed() {
+            return Ok(None);
+        }
+        let file = match beneath::open_file(self.root.as_fd(), name) {
+            Ok(file) => file,
+            Err(error) => {
+                return match Errno::from_io_error(&error) {
+                    Some(Errno::NOENT | Errno::NOTDIR | Errno::ISDIR) => Ok(None),
+                    Some(Errno::LOOP) => Err(RepositoryError::unsupported(
+                        UnsupportedKind::LinkInGitDirectory,
+                        format_args!("`{}` is or lies behind a symbolic link", path().display()),
+                    )),
+                    _ => Err(RepositoryError::read(path())(error)),
+                };
+            }
+        };
+        let read = || -> io::Result<Option<GitFile>> {
+            let stat = rustix::fs::fstat(&file)?;
+            let stamp = Stamp::of(&stat);
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            if kind == FileType::Directory {
+                return Ok(None);
+            }
+            if kind != FileType::RegularFile {
+                return Err(io::Error::other("it is no plain file"));
+            }
+            let room = usize::try_from(stamp.size.min(max)).unwrap_or_default();
+            let mut bytes = Vec::with_capacity(room + 1);
+            (&file).take(max + 1).read_to_end(&mut bytes)?;
+            if bytes.len() as u64 > max {
+                return Err(io::Error::other(format!("it has more than {max} bytes")));
+            }
+            Ok(Some(GitFile { bytes, stamp }))
+        };
+        read().map_err(RepositoryError::read(path()))
+    }
+
+    /// The same for a fixed name, with only the bytes as the answer.
+    pub(crate) fn bytes(&self, name: &str, max: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
+        Ok(self.read(&name.into(), max)?.map(|file| file.bytes))
+    }
+}
+
+/// Git trusts a repository of another user no more than this does: its content was arranged by somebody else.
+pub(crate) fn check_owner(path: &Path, owner: u32) -> Result<(), RepositoryError> {
+    if owner == geteuid().as_raw() {
+        return Ok(());
+    }
+    let path = path.to_owned();
+    Err(RepositoryError::NotOwned { path, owner })
+}

@@ -1,0 +1,401 @@
+//! The `.git` an agent works with: made here, complete in itself, with nothing of the owner's but the objects of the
+//! baseline. It lies beside the baseline in the cache, as one more layer of an overlay or to be copied.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::process::{getegid, geteuid};
+
+use crate::baseline::{Baseline, BaselineCache, Freshness};
+use crate::baseline_record::BaselineRecord;
+use crate::beneath;
+use crate::git::{Call, GitError};
+use crate::git_dir::ObjectKind;
+use crate::manifest::{Entry, EntryMode, Manifest};
+use crate::oid::Oid;
+use crate::parallel;
+use crate::remove::remove_tree;
+use crate::repository::blobs::questions;
+use crate::repository::error::{RepositoryError, UnsupportedKind};
+use crate::repository::index_file::{self, Owner};
+use crate::repository::source_baseline::SourceBaseline;
+use crate::repository::{OBJECT_SETTINGS, Repository, alternates, object_id};
+use crate::stamp::Stamp;
+use crate::tree_path::TreePath;
+use crate::tree_writer;
+use crate::walk::{Closed, FoundKind, WalkCaps, walk};
+use crate::working_copy::WorkingCopy;
+
+const PACK_WALL: Duration = Duration::from_secs(1_800);
+const HEAD: &[u8] = b"ref: refs/heads/work\n";
+/// Times of files are compared by whole seconds and sizes alone: an overlay and a copy have other inodes.
+const CONFIG: &[u8] = b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tcheckStat = minimal\n\ttrustctime = false\n[gc]\n\tauto = 0\n[user]\n\tname = agent\n\temail = agent@invalid\n";
+/// The files are the bytes of the tree, so nothing may be converted on the way into the index either.
+const ATTRIBUTES: &[u8] = b"* -text -ident -filter -working-tree-encoding\n";
+const COMMIT_TAIL: &str = "author harness <harness@invalid> 946684800 +0000\ncommitter harness <harness@invalid> 946684800 +0000\n\nbaseline\n";
+const LAYER_FILES: WalkCaps = WalkCaps {
+    entries: 10_000,
+    depth: 16,
+    path_bytes: 1_024,
+};
+
+/// How much of the past an agent is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum History {
+    /// One commit without parents that holds the baseline.
+    None,
+    /// The baseline's commit and its ancestors; nothing later, no other branch, no tag.
+    Ancestors,
+}
+
+/// A directory that holds `.git` and nothing else.
+#[derive(Clone, Debug)]
+pub struct GitLayer {
+    pub root: PathBuf,
+    /// The commit that the branch `work` stands on.
+    pub head: Oid,
+    pub freshness: Freshness,
+    manifest: Arc<Manifest>,
+}
+
+impl Repository {
+    /// Returns the `.git` for a baseline of this repository, made once for each tree and kept beside it in the cache.
+    pub fn git_layer(
+        &self,
+        source: &SourceBaseline,
+        history: History,
+        cache: &BaselineCache,
+    ) -> Result<GitLayer, RepositoryError> {
+        let commit = synthetic_commit(&source.baseline);
+        let (head, name) = match history {
+            History::None => (
+                object_id(ObjectKind::Commit, &commit),
+                "git-none".to_owned(),
+            ),
+            History::Ancestors => {
+                self.may_show_history(source)?;
+                (source.commit.id, format!("git-{}", source.commit.id))
+            }
+        };
+        let place = cache.place(&source.baseline.tree_id);
+        let layer = |freshness| GitLayer {
+            root: place.join(&name),
+            head,
+            freshness,
+            manifest: Arc::clone(&source.baseline.manifest),
+        };
+        if is_intact(&place, &name) {
+            return Ok(layer(Freshness::Checked));
+        }
+        let _lock = cache.lock(&source.baseline.tree_id)?;
+        if is_intact(&place, &name) {
+            return Ok(layer(Freshness::Checked));
+        }
+        let record = cache.record(&source.baseline.tree_id);
+        let record = record.ok_or_else(|| RepositoryError::Read {
+            path: source.baseline.root.clone(),
+            source: io::Error::other("the baseline is no longer what it was"),
+        })?;
+        remove_tree(&place.join(&name))?;
+        let fresh = cache.fresh(format_args!("{}-{name}", source.baseline.tree_id))?;
+        let made = || {
+            let objects = match history {
+                History::None => self.objects_of_tree(&record.manifest, head, &commit)?,
+                History::Ancestors => Objects::Ancestors(head),
+            };
+            self.make(&fresh, head, &objects)?;
+            let index = index_file::encode(&record.manifest, &record.stamps, owner());
+            write(&fresh.join(".git"), &[("index", &index)])?;
+            write_record(&fresh, &place.join(format!("{name}.files")))?;
+            renameat_with(CWD, &fresh, CWD, place.join(&name), RenameFlags::NOREPLACE)
+                .map_err(|errno| RepositoryError::write(place.join(&name))(errno.into()))
+        };
+        if let Err(error) = made() {
+            remove_tree(&fresh)?;
+            return Err(error);
+        }
+        Ok(layer(Freshness::Written))
+    }
+
+    fn may_show_history(&self, source: &SourceBaseline) -> Result<(), RepositoryError> {
+        if let Some(path) = source.withheld.first() {
+            return Err(RepositoryError::unsupported(
+                UnsupportedKind::HistoryShowsWithheld,
+                format_args!("the history holds `{path}`, which is withheld"),
+            ));
+        }
+        if self.is_shallow()? {
+            return Err(RepositoryError::unsupported(
+                UnsupportedKind::HistoryIsShallow,
+                "the repository is a shallow clone, so its history is cut off",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Stores what the repository lacks of the tree, and lists all of it.
+    fn objects_of_tree(
+        &self,
+        manifest: &Manifest,
+        head: Oid,
+        commit: &[u8],
+    ) -> Result<Objects, RepositoryError> {
+        let trees = manifest.trees();
+        self.git_dir
+            .write_object(ObjectKind::Commit, &head, commit)?;
+        let known = self.known_trees(trees.values().map(|tree| &tree.oid))?;
+        for tree in trees.values().filter(|tree| !known.contains(&tree.oid)) {
+            self.git_dir
+                .write_object(ObjectKind::Tree, &tree.oid, &tree.content)?;
+        }
+        let mut listed = vec![head];
+        listed.extend(trees.values().map(|tree| tree.oid));
+        listed.extend(manifest.iter().map(|(_, entry)| entry.oid));
+        let mut seen = BTreeSet::new();
+        listed.retain(|oid| seen.insert(*oid));
+        Ok(Objects::Listed(listed))
+    }
+
+    /// Returns which of these are there; with paths left out, the trees above them are not.
+    fn known_trees<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a Oid>,
+    ) -> Result<BTreeSet<Oid>, RepositoryError> {
+        let call = Call {
+            verb: "cat-file",
+            arguments: vec!["--batch-check=%(objectname)".into(), "--buffer".into()],
+            git_dir: self.git_dir.path(),
+            work_tree: None,
+            wall: PACK_WALL,
+            output_bytes_max: 1 << 30,
+        };
+        let input = questions(ids).map_err(|source| call.talk(source))?;
+        let mut answer = Vec::new();
+        let finished = call.run(input.into(), &mut answer)?;
+        call.expect_success(finished, &[])?;
+        // One that is missing has that word behind its id, and so is no id.
+        let lines = answer.split(|&byte| byte == b'\n');
+        Ok(lines
+            .filter_map(|line| std::str::from_utf8(line).ok()?.parse().ok())
+            .collect())
+    }
+
+    fn make(&self, layer: &Path, head: Oid, objects: &Objects) -> Result<(), RepositoryError> {
+        rustix::fs::chmod(layer, rustix::fs::Mode::from_raw_mode(0o755))
+            .map_err(|errno| RepositoryError::write(layer)(errno.into()))?;
+        // Git is started elsewhere, so the path must not depend on where we are.
+        let git = std::path::absolute(layer.join(".git")).map_err(RepositoryError::write(layer))?;
+        make_git(&git)?;
+        let borrowed = self.git_dir.path().join("objects");
+        let lenders = alternates::encode([borrowed.as_path()]);
+        write(
+            &git,
+            &[
+                ("HEAD", HEAD),
+                ("config", CONFIG),
+                ("info/attributes", ATTRIBUTES),
+                ("refs/heads/work", format!("{head}\n").as_bytes()),
+                ("objects/info/alternates", &lenders),
+            ],
+        )?;
+        self.pack(&git, objects)?;
+        // From here on it has to stand alone: the source is nowhere inside.
+        let lenders = git.join("objects/info/alternates");
+        std::fs::remove_file(&lenders).map_err(RepositoryError::write(lenders))
+    }
+
+    /// Puts the objects in one pack. What is a delta already is taken over as it is, and nothing new is searched for.
+    fn pack(&self, git: &Path, objects: &Objects) -> Result<(), RepositoryError> {
+        let mut arguments: Vec<String> =
+            ["-q", "--window=0", "--compression=1", "--delta-base-offset"]
+                .map(str::to_owned)
+                .into();
+        let input = match objects {
+            Objects::Listed(ids) => questions(ids.iter()),
+            Objects::Ancestors(head) => {
+                arguments.push("--revs".to_owned());
+                questions(std::iter::once(head))
+            }
+        };
+        arguments.push("objects/pack/pack".to_owned());
+        let call = Call {
+            verb: "pack-objects",
+            arguments,
+            git_dir: git,
+            // Only for its working directory, so that the name of the pack needs no path that might not be text.
+            work_tree: Some(git),
+            wall: PACK_WALL,
+            output_bytes_max: 1 << 20,
+        };
+        let input = input.map_err(|source| call.talk(source))?;
+        let settings = [OBJECT_SETTINGS, PACK_SETTINGS].concat();
+        let finished = call.run_with(&settings, input.into(), &mut io::sink())?;
+        call.expect_success(finished, &[])
+            .map_err(|error| match error {
+                GitError::Failed { stderr, .. } if self.is_partial() => {
+                    RepositoryError::unsupported(UnsupportedKind::MissingObjects, stderr)
+                }
+                error @ (GitError::Failed { .. }
+                | GitError::Start { .. }
+                | GitError::Talk { .. }
+                | GitError::TimedOut { .. }
+                | GitError::TooMuchOutput { .. }) => error.into(),
+            })
+    }
+}
+
+/// Durability is not needed of a cache that is checked when it is used.
+const PACK_SETTINGS: &[&str] = &["core.fsync=none", "pack.writeReverseIndex=false"];
+
+enum Objects {
+    Listed(Vec<Oid>),
+    Ancestors(Oid),
+}
+
+impl GitLayer {
+    /// Copies the `.git` into a working copy of the same baseline, with an index that fits the copy's files.
+    pub fn copy_into(&self, copy: &WorkingCopy) -> Result<(), RepositoryError> {
+        let source = self.root.join(".git");
+        let dest = copy.path().join(".git");
+        let from = beneath::open_root(&source).map_err(RepositoryError::read(&source))?;
+        make_git(&dest)?;
+        let to = beneath::open_root(&dest).map_err(RepositoryError::write(&dest))?;
+        for path in files_of(from.as_fd(), &source)? {
+            if path.as_bytes() == b"index" {
+                continue;
+            }
+            let copy_file = || -> io::Result<()> {
+                let mut content = beneath::open_file(from.as_fd(), &path)?;
+                let mut file = beneath::create_file(to.as_fd(), &path, 0o644)?;
+                if !crate::platform::clone_blocks(&content, &file) {
+                    io::copy(&mut content, &mut file)?;
+                }
+                tree_writer::finish(&file, EntryMode::Regular).map(drop)
+            };
+            copy_file().map_err(RepositoryError::write(dest.join(path.as_path())))?;
+        }
+        let stamps =
+            stamps_of(copy.as_fd(), &self.manifest).map_err(RepositoryError::read(copy.path()))?;
+        let index = index_file::encode(&self.manifest, &stamps, owner());
+        write(&dest, &[("index", &index)])
+    }
+}
+
+fn stamps_of(root: BorrowedFd<'_>, manifest: &Manifest) -> io::Result<Vec<Stamp>> {
+    parallel::map(manifest.entries(), |_, (path, _)| {
+        beneath::stat(root, path).map(|stat| Stamp::of(&stat))
+    })
+}
+
+fn owner() -> Owner {
+    Owner {
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
+    }
+}
+
+fn synthetic_commit(baseline: &Baseline) -> Vec<u8> {
+    format!("tree {}\n{COMMIT_TAIL}", baseline.tree_id).into_bytes()
+}
+
+/// Makes the empty directories of a `.git`.
+fn make_git(git: &Path) -> Result<(), RepositoryError> {
+    let root = tree_writer::make_root(git).map_err(RepositoryError::write(git))?;
+    for name in [
+        "info",
+        "objects",
+        "objects/info",
+        "objects/pack",
+        "refs",
+        "refs/heads",
+        "refs/tags",
+    ] {
+        beneath::make_directory(root.as_fd(), &name.into())
+            .map_err(RepositoryError::write(git.join(name)))?;
+    }
+    Ok(())
+}
+
+fn write(git: &Path, files: &[(&str, &[u8])]) -> Result<(), RepositoryError> {
+    let root = beneath::open_root(git).map_err(RepositoryError::write(git))?;
+    for (name, content) in files {
+        tree_writer::write(root.as_fd(), &(*name).into(), EntryMode::Regular, content)
+            .map_err(RepositoryError::write(git.join(name)))?;
+    }
+    Ok(())
+}
+
+fn files_of(root: BorrowedFd<'_>, shown: &Path) -> Result<Vec<TreePath>, RepositoryError> {
+    let found = walk(root, LAYER_FILES, Closed::Refuse).map_err(RepositoryError::walk(shown))?;
+    let files = found
+        .into_iter()
+        .filter(|entry| entry.kind == FoundKind::Regular);
+    Ok(files.map(|entry| entry.path).collect())
+}
+
+/// Notes what each file looked like when it was written, for [`is_intact`].
+fn write_record(layer: &Path, out: &Path) -> Result<(), RepositoryError> {
+    let bytes = describe(layer)?.encode();
+    let write = || -> io::Result<()> {
+        match std::fs::remove_file(out) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed?,
+        }
+        crate::git_dir::create(out)?.write_all(&bytes)
+    };
+    write().map_err(RepositoryError::write(out))
+}
+
+/// The record of a baseline serves here too; ids and sizes are not needed, since the stamps say enough.
+fn describe(layer: &Path) -> Result<BaselineRecord, RepositoryError> {
+    let git = layer.join(".git");
+    let root: OwnedFd = beneath::open_root(&git).map_err(RepositoryError::read(&git))?;
+    let found =
+        walk(root.as_fd(), LAYER_FILES, Closed::Refuse).map_err(RepositoryError::walk(&git))?;
+    let (mut entries, mut stamps) = (Vec::new(), Vec::new());
+    for entry in found {
+        match entry.kind {
+            FoundKind::Directory { .. } => continue,
+            FoundKind::Regular => stamps.push(entry.stamp),
+            FoundKind::Symlink
+            | FoundKind::Fifo
+            | FoundKind::Socket
+            | FoundKind::CharDevice
+            | FoundKind::BlockDevice
+            | FoundKind::GitNamed
+            | FoundKind::Unknown => {
+                return Err(RepositoryError::Malformed {
+                    path: git.join(entry.path.as_path()),
+                    detail: "it is no plain file".to_owned(),
+                });
+            }
+        }
+        let noted = Entry {
+            mode: EntryMode::Regular,
+            oid: Oid::of_blob(b""),
+            size: entry.stamp.size,
+        };
+        entries.push((entry.path, noted));
+    }
+    let manifest = Manifest::from_entries(entries)
+        .map_err(|error| RepositoryError::read(&git)(io::Error::other(error)))?;
+    Ok(BaselineRecord { manifest, stamps })
+}
+
+/// Tells whether a layer is there and nobody touched its files since.
+fn is_intact(place: &Path, name: &str) -> bool {
+    let noted = std::fs::read(place.join(format!("{name}.files"))).ok();
+    let Some(noted) = noted.and_then(|bytes| BaselineRecord::decode(&bytes)) else {
+        return false;
+    };
+    let Ok(now) = describe(&place.join(name)) else {
+        return false;
+    };
+    let same = |(now, then): (&Stamp, &Stamp)| now.same_but_device(then);
+    noted.manifest == now.manifest && now.stamps.iter().zip(&noted.stamps).all(same)
+}

@@ -1,0 +1,294 @@
+//! A place where commands run: a tree and scratch of its own, seen by all of them at one place.
+//!
+//! Where namespaces are to be had, backend, setup and every round of checks see their tree at the same path, so that
+//! nothing that is built there depends on whose tree it is, and no test can tell from its path which round it is in.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cto_agent::Places;
+use cto_contract::input::{InputMode, InputPath};
+use cto_sandbox::{
+    Access, Bind, End, LaunchRequest, Launcher, Limits, Network, Overlay, StopToken,
+};
+
+use crate::checks::GRACE;
+use crate::inputs::{ResolvedInput, copy_tree};
+
+/// What is the same for all benches of a run.
+pub(crate) struct Ground {
+    work: PathBuf,
+    /// False where the kernel refuses namespaces: then everybody sees his tree where it lies.
+    common_place: bool,
+    inputs: Vec<ResolvedInput>,
+}
+
+/// The files that a bench's commands see.
+#[derive(Debug, Clone)]
+pub(crate) enum Tree {
+    Copy(PathBuf),
+    /// Trees that nobody writes, the topmost first, and the directory that takes what is written.
+    Overlay {
+        lowers: Vec<PathBuf>,
+        upper: PathBuf,
+    },
+}
+
+pub(crate) struct Bench {
+    tree: Tree,
+    room: PathBuf,
+    workspace: PathBuf,
+    scratch: PathBuf,
+    binds: Vec<Bind>,
+}
+
+impl Ground {
+    pub(crate) fn new(work: &Path, common_place: bool, inputs: Vec<ResolvedInput>) -> Self {
+        Self {
+            work: work.to_owned(),
+            common_place,
+            inputs,
+        }
+    }
+
+    /// Where mounts of inputs go in a tree that is an overlay: a layer that holds nothing but their names.
+    pub(crate) fn mount_points(&self) -> io::Result<Option<PathBuf>> {
+        let layer = self.work.join("mount-points");
+        let mut any = false;
+        for input in &self.inputs {
+            if let InputPath::Repository(path) = &input.path {
+                make_point(&layer.join(path), input.is_directory)?;
+                any = true;
+            }
+        }
+        Ok(any.then_some(layer))
+    }
+
+    /// Makes a bench. Its name is never seen inside.
+    pub(crate) fn bench(&self, name: &str, tree: Tree) -> io::Result<Bench> {
+        let room = self.work.join("rooms").join(name);
+        let own_scratch = room.join("scratch");
+        for dir in ["home", "tmp"] {
+            fs::create_dir_all(own_scratch.join(dir))?;
+        }
+        fs::create_dir_all(room.join("logs"))?;
+        if let Tree::Overlay { upper, .. } = &tree {
+            fs::create_dir_all(upper)?;
+        }
+        let (workspace, scratch) = if self.common_place {
+            (self.work.join("workspace"), self.work.join("scratch"))
+        } else {
+            let Tree::Copy(own) = &tree else {
+                return Err(io::Error::other("an overlay needs namespaces"));
+            };
+            (own.clone(), own_scratch.clone())
+        };
+        let mut binds = Vec::new();
+        if self.common_place {
+            fs::create_dir_all(&workspace)?;
+            fs::create_dir_all(&scratch)?;
+            let mut bind = |from: &Path, at: &Path| {
+                binds.push(Bind {
+                    from: from.to_owned(),
+                    at: at.to_owned(),
+                    access: Access::Writable,
+                });
+            };
+            bind(&own_scratch, &scratch);
+            if let Tree::Copy(own) = &tree {
+                bind(own, &workspace);
+            }
+        }
+        let mut bench = Bench {
+            tree,
+            room,
+            workspace,
+            scratch,
+            binds,
+        };
+        for (number, input) in self.inputs.iter().enumerate() {
+            bench.add_input(number, input, &own_scratch)?;
+        }
+        Ok(bench)
+    }
+
+    /// Whether an overlay over this tree can be mounted here: tried, not guessed.
+    pub(crate) fn can_overlay(
+        &self,
+        launcher: &Launcher,
+        lower: &Path,
+        limits: Limits,
+        stop: &StopToken,
+    ) -> bool {
+        let tried = || -> io::Result<bool> {
+            let room = self.work.join("try");
+            let part = |name: &str| room.join(name);
+            for name in ["upper", "work", "at"] {
+                fs::create_dir_all(part(name))?;
+            }
+            let request = LaunchRequest {
+                argv: ["/bin/sh", "-c", "exit 0"].map(OsString::from).to_vec(),
+                env: std::collections::BTreeMap::new(),
+                cwd: part("at"),
+                binds: Vec::new(),
+                overlay: Some(Overlay {
+                    lowers: vec![lower.to_owned()],
+                    upper: part("upper"),
+                    work: part("work"),
+                    at: part("at"),
+                }),
+                limits,
+                network: Network::None,
+                grace: GRACE,
+            };
+            let launched = launcher.launch(&request, stop, &mut |_, _| {});
+            Ok(launched.is_ok_and(|o| o.end == End::Exited(0)))
+        };
+        self.common_place && tried().unwrap_or(false)
+    }
+}
+
+impl Bench {
+    fn add_input(
+        &mut self,
+        number: usize,
+        input: &ResolvedInput,
+        own_scratch: &Path,
+    ) -> io::Result<()> {
+        let (at, point) = match &input.path {
+            InputPath::Repository(path) => (
+                self.workspace.join(path),
+                match &self.tree {
+                    Tree::Copy(own) => Some(own.join(path)),
+                    // There is a layer for them.
+                    Tree::Overlay { .. } => None,
+                },
+            ),
+            InputPath::Home(path) => (
+                self.scratch.join("home").join(path),
+                Some(own_scratch.join("home").join(path)),
+            ),
+            InputPath::Absolute(path) => (Path::new("/").join(path), None),
+        };
+        if let Some(point) = point {
+            make_point(&point, input.is_directory)?;
+        }
+        let (from, access) = match input.mode {
+            InputMode::ReadOnly => (input.from.clone(), Access::ReadOnly),
+            InputMode::Copy => {
+                let own = self.room.join("inputs").join(number.to_string());
+                copy_tree(&input.from, &own)?;
+                (own, Access::Writable)
+            }
+        };
+        self.binds.push(Bind { from, at, access });
+        Ok(())
+    }
+
+    /// Takes other trees to lie below, for launches from now on.
+    pub(crate) fn set_lowers(&mut self, below: &[PathBuf]) {
+        if let Tree::Overlay { lowers, .. } = &mut self.tree {
+            *lowers = below.to_vec();
+        }
+    }
+
+    /// The directory that takes what is written, when the tree is an overlay.
+    pub(crate) fn upper(&self) -> Option<&Path> {
+        match &self.tree {
+            Tree::Copy(_) => None,
+            Tree::Overlay { upper, .. } => Some(upper),
+        }
+    }
+
+    /// The directories that make up the tree, the topmost first: a file is the first one found.
+    #[expect(
+        dead_code,
+        reason = "the canary of runners that need to see the tree asks for it"
+    )]
+    pub(crate) fn layers(&self) -> Vec<&Path> {
+        match &self.tree {
+            Tree::Copy(own) => vec![own],
+            Tree::Overlay { lowers, upper } => std::iter::once(upper)
+                .chain(lowers)
+                .map(PathBuf::as_path)
+                .collect(),
+        }
+    }
+
+    /// Where a file of the tree is written and found from outside.
+    pub(crate) fn outside(&self, path: &str) -> PathBuf {
+        match &self.tree {
+            Tree::Copy(own) => own.join(path),
+            Tree::Overlay { upper, .. } => upper.join(path),
+        }
+    }
+
+    /// Scratch as it lies outside.
+    pub(crate) fn own_scratch(&self) -> PathBuf {
+        self.room.join("scratch")
+    }
+
+    /// A file for output that nobody inside is given.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.room.join("logs").join(format!("{name}.log"))
+    }
+
+    /// Where things are seen inside.
+    pub(crate) fn places(&self) -> Places {
+        let text = |p: &Path| p.to_string_lossy().into_owned();
+        Places {
+            workspace: text(&self.workspace),
+            scratch: text(&self.scratch),
+            home: text(&self.scratch.join("home")),
+        }
+    }
+
+    /// What to launch here. `name` is that of one launch: an overlay needs a work directory that no mount has used.
+    pub(crate) fn request(
+        &self,
+        name: &str,
+        argv: Vec<OsString>,
+        env: std::collections::BTreeMap<OsString, OsString>,
+        limits: Limits,
+    ) -> io::Result<LaunchRequest> {
+        let overlay = match &self.tree {
+            Tree::Copy(_) => None,
+            Tree::Overlay { lowers, upper } => {
+                let work = self.room.join(format!("work-{name}"));
+                fs::create_dir_all(&work)?;
+                Some(Overlay {
+                    lowers: lowers.clone(),
+                    upper: upper.clone(),
+                    work,
+                    at: self.workspace.clone(),
+                })
+            }
+        };
+        Ok(LaunchRequest {
+            argv,
+            env,
+            cwd: self.workspace.clone(),
+            binds: self.binds.clone(),
+            overlay,
+            limits,
+            network: Network::None,
+            grace: GRACE,
+        })
+    }
+}
+
+/// An empty directory or file for something to be mounted on.
+fn make_point(at: &Path, is_directory: bool) -> io::Result<()> {
+    if is_directory {
+        return fs::create_dir_all(at);
+    }
+    if let Some(above) = at.parent() {
+        fs::create_dir_all(above)?;
+    }
+    match fs::File::create_new(at) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop),
+    }
+}
