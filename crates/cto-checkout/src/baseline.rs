@@ -98,11 +98,7 @@ impl BaselineCache {
             return Ok(baseline);
         }
         let failed = |source| self.failed(source);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.dir)
-            .map_err(failed)?;
+        self.make_dir().map_err(failed)?;
         // Held until this function returns: who comes second waits here and then finds the work done.
         let _lock = self.lock(tree_id)?;
         if let Some(baseline) = self.get(tree_id) {
@@ -142,6 +138,34 @@ impl BaselineCache {
             .create(&fresh)
             .map_err(|source| self.failed(source))?;
         Ok(fresh)
+    }
+
+    /// Reads a file that lies in the cache beside the trees.
+    pub(crate) fn note(&self, name: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.dir.join(name)).ok()
+    }
+
+    /// Writes such a file whole or not at all.
+    pub(crate) fn put_note(&self, name: &str, content: &[u8]) -> Result<(), BaselineError> {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NOTES: AtomicU64 = AtomicU64::new(0);
+        let number = NOTES.fetch_add(1, Ordering::Relaxed);
+        let put = || {
+            self.make_dir()?;
+            let fresh = self
+                .dir
+                .join(format!(".new{name}-{}-{number}", std::process::id()));
+            crate::git_dir::create(&fresh)?.write_all(content)?;
+            std::fs::rename(&fresh, self.dir.join(name))
+        };
+        put().map_err(|source| self.failed(source))
+    }
+
+    fn make_dir(&self) -> io::Result<()> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.dir)
     }
 
     fn failed(&self, source: io::Error) -> BaselineError {
@@ -189,14 +213,17 @@ impl BaselineCache {
 
     /// Returns the record of a cached tree that holds exactly what it held when it was written.
     fn intact(&self, tree_id: &TreeId) -> Option<BaselineRecord> {
-        let record = self.record(tree_id)?;
         let root = beneath::open_root(&self.place(tree_id).join("tree")).ok()?;
         let caps = WalkCaps {
             entries: u64::MAX,
             depth: usize::MAX,
             path_bytes: usize::MAX,
         };
-        let found = walk(root.as_fd(), caps, Closed::Refuse).ok()?;
+        let (record, found) = rayon::join(
+            || self.record(tree_id),
+            || walk(root.as_fd(), caps, Closed::Refuse),
+        );
+        let (record, found) = (record?, found.ok()?);
         let files = found
             .iter()
             .filter(|entry| !matches!(entry.kind, FoundKind::Directory { .. }));

@@ -19,6 +19,7 @@ mod place;
 mod refs;
 mod source_baseline;
 mod stat_pass;
+mod status;
 mod work_tree;
 
 pub use error::{RepositoryError, UnsupportedKind};

@@ -9,7 +9,7 @@ use crate::platform::{keeps_honest_times, mode_bits, nameless_file, wide};
 
 /// Identity and times of a file. Its change time cannot be set by an unprivileged process, so on a file system that
 /// moves it with every write an equal stamp means equal content, whatever was done to the modification time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) dev: u64,
     pub(crate) ino: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Stamp {
 }
 
 /// Seconds and nanoseconds since the epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Instant(pub(crate) i64, pub(crate) u32);
 
 impl Stamp {

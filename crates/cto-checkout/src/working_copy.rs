@@ -92,6 +92,11 @@ impl WorkingCopy {
         &self.path
     }
 
+    /// What it held at the last stamping.
+    pub(crate) fn known(&self) -> &Manifest {
+        &self.known
+    }
+
     /// Returns what differs from the baseline. Nothing may be running in the copy any more.
     pub fn changes(&self) -> Result<Changes, ScanError> {
         self.scan().map(|scan| changes(&self.base, scan))

@@ -64,7 +64,8 @@ pub(crate) fn project_facts(directory: &Path, home: Option<&str>) -> Result<Proj
             (Some(_), None) => return false,
             (None, _) => directory.join(place.as_str().trim_end_matches('/')),
         };
-        path.symlink_metadata().is_ok_and(|m| m.is_dir())
+        // A run judges by where it really lies.
+        path.is_dir()
     };
     Ok(ProjectFacts {
         name: whole

@@ -91,6 +91,8 @@ wire_enum! {
         Venv = "venv/",
         Vendor = "vendor/",
         CargoRegistry = "~/.cargo/registry",
+        /// The toolchains behind rustup's `cargo`.
+        Rustup = "~/.rustup",
         GoModules = "~/go/pkg/mod",
     }
 }

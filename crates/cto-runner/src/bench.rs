@@ -203,10 +203,6 @@ impl Bench {
     }
 
     /// The directories that make up the tree, the topmost first: a file is the first one found.
-    #[expect(
-        dead_code,
-        reason = "the canary of runners that need to see the tree asks for it"
-    )]
     pub(crate) fn layers(&self) -> Vec<&Path> {
         match &self.tree {
             Tree::Copy(own) => vec![own],

@@ -1,8 +1,10 @@
 //! Runs verification commands: confined like any agent, each with its output on disk, capped.
 
+mod planting;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +18,7 @@ use cto_sandbox::{Bind, End, Launcher, StopCause, StopToken};
 
 use crate::bench::Bench;
 use crate::limits::Effective;
+use planting::Layers;
 
 /// How much of a command's output is searched for test results.
 const PARSED_BYTES_MAX: u64 = 16 << 20;
@@ -59,7 +62,7 @@ impl Checker {
                 let runner = Runner::recognise(&command.run);
                 let line = runner
                     .as_ref()
-                    .map_or_else(|| command.run.clone(), |r| r.verbose(&command.run));
+                    .map_or_else(|| command.run.clone(), Runner::verbose);
                 self.execute(
                     command,
                     &line,
@@ -71,15 +74,18 @@ impl Checker {
             .collect()
     }
 
-    /// The changed tree: in order, each as often as asked, up to the first failure.
+    /// The changed tree: in order, each as often as asked, up to the first failure; by name where a runner is known.
     pub(crate) fn after(&self, bench: &Bench) -> io::Result<Vec<Execution>> {
         let mut out = Vec::new();
         for (i, command) in self.contract.verification_commands.iter().enumerate() {
             let runner = Runner::recognise(&command.run);
+            let line = runner
+                .as_ref()
+                .map_or_else(|| command.run.clone(), Runner::verbose);
             for round in 0..command.repeat {
                 let execution = self.execute(
                     command,
-                    &command.run,
+                    &line,
                     runner.as_ref(),
                     bench,
                     &format!("after-{i}-{round}"),
@@ -136,27 +142,31 @@ impl Checker {
                 execution: None,
             });
         };
-        let plan = runner.canary(&command.run, token);
-        let path = bench.outside(&plan.path);
-        if let Some(above) = path.parent() {
-            fs::create_dir_all(above)?;
-        }
-        let planted =
-            File::create_new(&path).and_then(|mut file| file.write_all(plan.content.as_bytes()));
-        if let Err(error) = planted {
-            let detail = format!(
-                "the canary could not be planted at `{}`: {error}",
-                plan.path
-            );
-            return Ok(CanaryRun {
-                canary: Canary {
-                    status: CanaryStatus::Swallowed,
-                    runner: Some(runner.name().to_owned()),
-                    detail,
-                },
-                names: None,
-                execution: None,
-            });
+        let without = |status, detail| CanaryRun {
+            canary: Canary {
+                status,
+                runner: Some(runner.name().to_owned()),
+                detail,
+            },
+            names: None,
+            execution: None,
+        };
+        let layers = Layers::open(bench.layers())?;
+        let plan = match layers.plan(&runner, token)? {
+            Ok(plan) => plan,
+            Err(why) => {
+                let detail = format!("no test could be planted: {why}");
+                return Ok(without(CanaryStatus::NotApplicable, detail));
+            }
+        };
+        for file in &plan.files {
+            if let Err(error) = layers.plant(file) {
+                let detail = format!(
+                    "the canary could not be planted at `{}`: {error}",
+                    file.path
+                );
+                return Ok(without(CanaryStatus::Swallowed, detail));
+            }
         }
         let execution = self.execute(command, &plan.command, Some(&runner), bench, "canary")?;
         let output = read_text(&execution.output)?;
@@ -164,7 +174,7 @@ impl Checker {
             .result
             .exit_code
             .is_some_and(|c| c != command.expect.exit);
-        let told = output.contains(&plan.evidence);
+        let told = plan.is_told(&output);
         let (status, detail) = match (failed, told) {
             (true, true) => (CanaryStatus::Caught, "the planted test failed, as it must"),
             (false, true) => (

@@ -17,6 +17,7 @@ mod keyring;
 mod limits;
 mod live;
 mod lock;
+mod protected;
 mod recover;
 pub mod reference;
 mod sealing;

@@ -99,7 +99,12 @@ impl Repository {
             }
         }
         let place = &self.place.common_dir;
-        let Ok(hooks) = beneath::open_directory(place.root(), &"hooks".into()) else {
+        // Often a link to hooks that a team shares, and those are no part of this repository.
+        if let Ok(target) = beneath::read_link(place.root(), &"hooks".into()) {
+            files.insert("hooks".into(), (0, Oid::of_blob(&target)));
+            return Ok(files);
+        }
+        let Some(hooks) = place.directory(&"hooks".into())? else {
             return Ok(files);
         };
         let found = walk(hooks.as_fd(), HOOKS, Closed::Refuse)

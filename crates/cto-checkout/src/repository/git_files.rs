@@ -56,18 +56,9 @@ impl GitFiles {
         if !name.is_well_formed() {
             return Ok(None);
         }
-        let file = match beneath::open_file(self.root.as_fd(), name) {
-            Ok(file) => file,
-            Err(error) => {
-                return match Errno::from_io_error(&error) {
-                    Some(Errno::NOENT | Errno::NOTDIR | Errno::ISDIR) => Ok(None),
-                    Some(Errno::LOOP) => Err(RepositoryError::unsupported(
-                        UnsupportedKind::LinkInGitDirectory,
-                        format_args!("`{}` is or lies behind a symbolic link", path().display()),
-                    )),
-                    _ => Err(RepositoryError::read(path())(error)),
-                };
-            }
+        let opened = beneath::open_file(self.root.as_fd(), name);
+        let Some(file) = self.unless_absent(name, opened)? else {
+            return Ok(None);
         };
         let read = || -> io::Result<Option<GitFile>> {
             let stat = rustix::fs::fstat(&file)?;
@@ -90,7 +81,37 @@ impl GitFiles {
         read().map_err(RepositoryError::read(path()))
     }
 
-    /// The same for a fixed name, with only the bytes as the answer.
+    /// Opens a directory, or returns `None` where there is none.
+    pub(crate) fn directory(&self, name: &TreePath) -> Result<Option<OwnedFd>, RepositoryError> {
+        // Opened as a directory, a link says only that it is none.
+        let opened = match beneath::read_link(self.root.as_fd(), name) {
+            Ok(_) => Err(Errno::LOOP.into()),
+            Err(_) => beneath::open_directory(self.root.as_fd(), name),
+        };
+        self.unless_absent(name, opened)
+    }
+
+    fn unless_absent<T>(
+        &self,
+        name: &TreePath,
+        opened: io::Result<T>,
+    ) -> Result<Option<T>, RepositoryError> {
+        let error = match opened {
+            Ok(opened) => return Ok(Some(opened)),
+            Err(error) => error,
+        };
+        let path = self.path.join(name.as_path());
+        match Errno::from_io_error(&error) {
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::ISDIR) => Ok(None),
+            Some(Errno::LOOP) => Err(RepositoryError::unsupported(
+                UnsupportedKind::LinkInGitDirectory,
+                format_args!("`{}` is or lies behind a symbolic link", path.display()),
+            )),
+            _ => Err(RepositoryError::read(path)(error)),
+        }
+    }
+
+    /// Reads a file of a fixed name, with only its bytes as the answer.
     pub(crate) fn bytes(&self, name: &str, max: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
         Ok(self.read(&name.into(), max)?.map(|file| file.bytes))
     }

@@ -258,7 +258,7 @@ enum Objects {
 }
 
 impl GitLayer {
-    /// Copies the `.git` into a working copy of the same baseline, with an index that fits the copy's files.
+    /// Copies the `.git` into a working copy of the same baseline, with an index that fits the files that the copy knows.
     pub fn copy_into(&self, copy: &WorkingCopy) -> Result<(), RepositoryError> {
         let source = self.root.join(".git");
         let dest = copy.path().join(".git");
@@ -279,17 +279,18 @@ impl GitLayer {
             };
             copy_file().map_err(RepositoryError::write(dest.join(path.as_path())))?;
         }
-        let stamps =
-            stamps_of(copy.as_fd(), &self.manifest).map_err(RepositoryError::read(copy.path()))?;
+        // A file that a patch changed or removed is left without a stamp, so that git looks at it.
+        let stamps = parallel::map(self.manifest.entries(), |_, (path, entry)| {
+            if copy.known().get(path.as_bytes()) == Some(entry) {
+                beneath::stat(copy.as_fd(), path).map(|stat| Stamp::of(&stat))
+            } else {
+                Ok(Stamp::default())
+            }
+        })
+        .map_err(RepositoryError::read(copy.path()))?;
         let index = index_file::encode(&self.manifest, &stamps, owner());
         write(&dest, &[("index", &index)])
     }
-}
-
-fn stamps_of(root: BorrowedFd<'_>, manifest: &Manifest) -> io::Result<Vec<Stamp>> {
-    parallel::map(manifest.entries(), |_, (path, _)| {
-        beneath::stat(root, path).map(|stat| Stamp::of(&stat))
-    })
 }
 
 fn owner() -> Owner {

@@ -1,8 +1,10 @@
 //! The tree of a commit as `git ls-tree` lists it: names, modes and ids, before any content is read.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use crate::baseline::BaselineCache;
 use crate::git::{Call, GitError};
 use crate::import::ImportCaps;
 use crate::manifest::{Entry, EntryMode, Manifest};
@@ -23,11 +25,32 @@ pub(crate) struct Listed {
 }
 
 /// Lists a tree and checks that it can be a baseline; the sizes in the result are zero, as nobody has looked yet.
+///
+/// What git said about a tree is kept in the cache: its id says whether it is still true.
 pub(crate) fn list(
-    git_dir: &std::path::Path,
+    git_dir: &Path,
     tree: &TreeId,
     caps: &ImportCaps,
+    cache: &BaselineCache,
 ) -> Result<Manifest, RepositoryError> {
+    if let Some(known) = cache.note(&note_name(tree)) {
+        let listed = parse(&known).and_then(|listed| read(listed, tree, caps).ok());
+        if let Some(manifest) = listed {
+            return Ok(manifest);
+        }
+    }
+    let answer = ask(git_dir, tree, caps)?;
+    let listed = parse(&answer).ok_or(RepositoryError::Answer { verb: "ls-tree" })?;
+    let manifest = read(listed, tree, caps)?;
+    cache.put_note(&note_name(tree), &answer)?;
+    Ok(manifest)
+}
+
+fn note_name(tree: &TreeId) -> String {
+    format!(".listing-{tree}")
+}
+
+fn ask(git_dir: &Path, tree: &TreeId, caps: &ImportCaps) -> Result<Vec<u8>, RepositoryError> {
     let call = Call {
         verb: "ls-tree",
         arguments: vec![
@@ -54,7 +77,14 @@ pub(crate) fn list(
             | GitError::TimedOut { .. }
             | GitError::TooMuchOutput { .. }) => error.into(),
         })?;
-    let listed = parse(&answer).ok_or(RepositoryError::Answer { verb: "ls-tree" })?;
+    Ok(answer)
+}
+
+fn read(
+    listed: Vec<Listed>,
+    tree: &TreeId,
+    caps: &ImportCaps,
+) -> Result<Manifest, RepositoryError> {
     let manifest = check(listed, caps)?;
     if manifest.tree_id() != *tree {
         return Err(RepositoryError::unsupported(

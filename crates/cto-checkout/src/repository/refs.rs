@@ -137,19 +137,34 @@ impl Place {
 }
 
 fn loose_below(place: &GitFiles) -> Result<Vec<(TreePath, Vec<u8>)>, RepositoryError> {
-    let Ok(refs) = beneath::open_directory(place.root(), &"refs".into()) else {
+    let Some(refs) = place.directory(&"refs".into())? else {
         return Ok(Vec::new());
     };
     let found = walk(refs.as_fd(), LOOSE, Closed::Refuse)
         .map_err(RepositoryError::walk(&place.path().join("refs")))?;
-    let files: Vec<TreePath> = found
+    let entries: Vec<(TreePath, FoundKind)> = found
         .into_iter()
-        .filter(|entry| entry.kind == FoundKind::Regular && !entry.path.name().ends_with(b".lock"))
-        .map(|entry| TreePath::from("refs").join(entry.path.as_bytes()))
+        .filter(|entry| !entry.path.name().ends_with(b".lock"))
+        .map(|entry| {
+            let name = TreePath::from("refs").join(entry.path.as_bytes());
+            (name, entry.kind)
+        })
         .collect();
-    let read = parallel::map(&files, |_, name| {
-        let file = place.read(name, REF_BYTES_MAX)?;
-        Ok::<_, RepositoryError>(file.map(|file| (name.clone(), file.bytes.trim_ascii().to_vec())))
+    let read = parallel::map(&entries, |_, (name, kind)| {
+        let content = match kind {
+            FoundKind::Regular => place.read(name, REF_BYTES_MAX)?.map(|file| file.bytes),
+            // An old way to name another reference; it is noted and not followed.
+            FoundKind::Symlink => beneath::read_link(place.root(), name).ok(),
+            FoundKind::Directory { .. }
+            | FoundKind::Fifo
+            | FoundKind::Socket
+            | FoundKind::CharDevice
+            | FoundKind::BlockDevice
+            | FoundKind::GitNamed
+            | FoundKind::Unknown => None,
+        };
+        let noted = content.map(|content| (name.clone(), content.trim_ascii().to_vec()));
+        Ok::<_, RepositoryError>(noted)
     })?;
     Ok(read.into_iter().flatten().collect())
 }

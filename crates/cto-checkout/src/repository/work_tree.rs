@@ -1,36 +1,23 @@
-//! What git says about the owner's work tree, asked with a git directory of ours and a copy of the index.
+//! What there is in the owner's work tree: asked of the kernel and of git at the same time.
 
-use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use rustix::fs::{Stat, Timespec, Timestamps, futimens};
+use rustix::fs::Stat;
 
 use crate::beneath;
-use crate::git::Call;
 use crate::git_dir::GitDir;
-use crate::platform::{mode_bits, wide};
+use crate::platform::mode_bits;
 use crate::remove::remove_tree;
-use crate::repository::config::Config;
+use crate::repository::Repository;
 use crate::repository::error::RepositoryError;
 use crate::repository::git_files::GitFile;
 use crate::repository::index_reader::{self, IndexStat, Indexed};
 use crate::repository::stat_pass::stat_all;
-use crate::repository::{OBJECT_SETTINGS, Repository, alternates};
+use crate::repository::status::{INDEX_BYTES_MAX, Status, Untracked, ls_files, put_index};
 use crate::stamp::Stamp;
 use crate::tree_path::TreePath;
-
-const INDEX_BYTES_MAX: u64 = 1 << 30;
-const RULES_BYTES_MAX: u64 = 1 << 20;
-const STATUS_WALL: Duration = Duration::from_secs(300);
-const STATUS_BYTES_MAX: u64 = 1 << 30;
-const SHARED_INDEXES_MAX: usize = 8;
-
-/// Filters are programs of the owner's choice, and an encoding that is unknown would stop git.
-const ATTRIBUTES: &[u8] = b"\n* -filter -working-tree-encoding -diff -merge\n";
 
 /// A path that is not what the commit and the index say.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +49,8 @@ pub(crate) struct Earlier<'a> {
     pub(crate) ignored: &'a [TreePath],
 }
 
+type Stamped = (TreePath, Option<Stamp>);
+
 impl Repository {
     pub(crate) fn look(
         &self,
@@ -76,112 +65,47 @@ impl Repository {
         looked
     }
 
-    /// Makes a git directory that differs from the owner's in nothing that decides what is clean.
-    fn status_dir(&self, place: &Path) -> Result<GitDir, RepositoryError> {
-        let git_dir = GitDir::create(place)?;
-        let objects = self.git_dir.path().join("objects");
-        git_dir.replace(
-            "objects/info/alternates",
-            &alternates::encode([objects.as_path()]),
-        )?;
-        if let Some(id) = self.head()?.id() {
-            git_dir.replace("HEAD", format!("{id}\n").as_bytes())?;
-        }
-        git_dir.replace("config", settings_file(&self.config).as_bytes())?;
-        let rules = |name| self.place.common_dir.bytes(name, RULES_BYTES_MAX);
-        if let Some(exclude) = rules("info/exclude")? {
-            git_dir.replace("info/exclude", &exclude)?;
-        }
-        let mut attributes = rules("info/attributes")?.unwrap_or_default();
-        attributes.extend_from_slice(ATTRIBUTES);
-        git_dir.replace("info/attributes", &attributes)?;
-        Ok(git_dir)
-    }
-
     fn look_with(
         &self,
         git_dir: &GitDir,
         work_tree: &Path,
         earlier: Option<&Earlier<'_>>,
     ) -> Result<WorkTree, RepositoryError> {
-        let root = beneath::open_root(work_tree).map_err(RepositoryError::read(work_tree))?;
-        let stats = |paths: &[&TreePath]| {
-            stat_all(root.as_fd(), paths).map_err(|(path, source)| RepositoryError::Read {
-                path: work_tree.join(path.as_path()),
-                source,
-            })
-        };
         let index = self.place.git_dir.read(&"index".into(), INDEX_BYTES_MAX)?;
         let entries = index
             .as_ref()
-            .map_or(Some(Vec::new()), |index| index_reader::parse(&index.bytes));
-        let mut paths: Vec<(TreePath, Option<Stamp>)>;
-        match (index, entries) {
-            (Some(mut index), Some(entries)) => {
-                let listed: Vec<&TreePath> = entries.iter().map(|entry| &entry.path).collect();
-                let found = stats(&listed)?;
-                vouch(&mut index, &entries, &found);
-                put_index(git_dir, &index)?;
-                let stamps = found.iter().map(|stat| stat.as_ref().map(Stamp::of));
-                paths = entries
-                    .into_iter()
-                    .map(|entry| entry.path)
-                    .zip(stamps)
-                    .collect();
+            .and_then(|index| index_reader::parse(&index.bytes));
+        let (mut paths, mut status) = match (index, entries) {
+            (None, _) => (
+                Vec::new(),
+                self.status(git_dir, work_tree, Untracked::Listed)?,
+            ),
+            (Some(index), Some(entries)) => {
+                self.look_at_once(git_dir, work_tree, index, entries)?
             }
             (Some(index), None) => {
                 self.copy_shared_indexes(git_dir)?;
                 put_index(git_dir, &index)?;
                 let listed = ls_files(git_dir, work_tree)?;
-                let found = stats(&listed.iter().collect::<Vec<_>>())?;
-                let stamps = found.iter().map(|stat| stat.as_ref().map(Stamp::of));
-                paths = listed.into_iter().zip(stamps).collect();
+                let found = stats(work_tree, &listed.iter().collect::<Vec<_>>())?;
+                let paths = stamped(listed.into_iter(), &found);
+                (paths, self.status(git_dir, work_tree, Untracked::Listed)?)
             }
-            (None, _) => paths = Vec::new(),
-        }
-        let mut status = self.status(git_dir, work_tree)?;
-        if let Some(earlier) = earlier {
-            status
-                .untracked
-                .retain(|path| !is_covered(path, earlier.ignored));
-        }
-        let mut further: Vec<&TreePath> = status.untracked.iter().collect();
-        if let Some(earlier) = earlier {
-            // Seen before, and perhaps ignored since: still to be looked at.
-            further.extend(earlier.paths.iter().map(|(path, _)| path));
-        }
-        paths.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+        };
         paths.dedup_by(|left, right| left.0 == right.0);
-        further.sort_unstable();
-        further.dedup();
-        further.retain(|path| {
-            paths
-                .binary_search_by(|(known, _)| known.cmp(path))
-                .is_err()
-        });
-        let found = stats(&further)?;
-        let mut others: Vec<(TreePath, Option<Stamp>)> = further
-            .into_iter()
-            .zip(&found)
-            .filter_map(|(path, stat)| Some((path.clone(), Some(Stamp::of(stat.as_ref()?)))))
-            .collect();
-        if !others.is_empty() {
-            paths.append(&mut others);
-            paths.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+        if let Some(earlier) = earlier {
+            let now_seen = |path: &TreePath| !is_covered(path, earlier.ignored);
+            status.untracked.retain(now_seen);
         }
+        self.add_others(work_tree, &mut paths, &status, earlier)?;
         let dirty = |kind| move |path| DirtyPath { path, kind };
-        let mut all: Vec<DirtyPath> = status
-            .changed
-            .into_iter()
-            .map(dirty(DirtyKind::Changed))
+        let changed = status.changed.into_iter().map(dirty(DirtyKind::Changed));
+        let untracked = status.untracked.into_iter();
+        let mut all: Vec<DirtyPath> = changed
+            .chain(untracked.map(dirty(DirtyKind::Untracked)))
             .collect();
-        all.extend(
-            status
-                .untracked
-                .into_iter()
-                .map(dirty(DirtyKind::Untracked)),
-        );
         all.sort_unstable();
+        all.dedup();
         Ok(WorkTree {
             paths,
             dirty: all,
@@ -189,90 +113,108 @@ impl Repository {
         })
     }
 
-    /// A split index needs the file it was split from.
-    fn copy_shared_indexes(&self, git_dir: &GitDir) -> Result<(), RepositoryError> {
-        let files = &self.place.git_dir;
-        let names = std::fs::read_dir(files.path()).map_err(RepositoryError::read(files.path()))?;
-        let mut copied = 0;
-        for name in names.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
-            if name.starts_with("sharedindex.") && copied < SHARED_INDEXES_MAX {
-                copied += 1;
-                if let Some(bytes) = files.bytes(&name, INDEX_BYTES_MAX)? {
-                    git_dir.replace(&name, &bytes)?;
-                }
-            }
+    /// Lets git search for untracked files and staged changes while this asks the kernel about the tracked ones; then
+    /// git looks once more at those that are not as it last saw them, of which there are few.
+    fn look_at_once(
+        &self,
+        git_dir: &GitDir,
+        work_tree: &Path,
+        original: GitFile,
+        entries: Vec<Indexed>,
+    ) -> Result<(Vec<Stamped>, Status), RepositoryError> {
+        let mut trusting = original.bytes.clone();
+        for entry in entries.iter().filter(|entry| !entry.unmerged) {
+            index_reader::assume_valid(&mut trusting, entry);
         }
-        Ok(())
+        index_reader::clear_checksum(&mut trusting);
+        let stamp = original.stamp;
+        let bytes = trusting;
+        put_index(git_dir, &GitFile { bytes, stamp })?;
+        let (status, found) = std::thread::scope(|scope| {
+            let status = scope.spawn(|| self.status(git_dir, work_tree, Untracked::Listed));
+            let listed: Vec<&TreePath> = entries.iter().map(|entry| &entry.path).collect();
+            let found = stats(work_tree, &listed);
+            let lost = |_| Err(RepositoryError::Answer { verb: "status" });
+            (status.join().unwrap_or_else(lost), found)
+        });
+        let (mut status, found) = (status?, found?);
+        let mut doubting = original;
+        if vouch(&mut doubting, &entries, &found) == Vouched::ForSome {
+            put_index(git_dir, &doubting)?;
+            let more = self.status(git_dir, work_tree, Untracked::LeftOut)?;
+            status.changed.extend(more.changed);
+        }
+        let paths = stamped(entries.into_iter().map(|entry| entry.path), &found);
+        Ok((paths, status))
     }
 
-    fn status(&self, git_dir: &GitDir, work_tree: &Path) -> Result<Status, RepositoryError> {
-        let call = Call {
-            verb: "status",
-            arguments: [
-                "--porcelain=v1",
-                "-z",
-                "--no-renames",
-                "--no-ahead-behind",
-                "--untracked-files=all",
-                "--ignored=matching",
-                // Git would look into one by starting itself there, with the settings that lie there.
-                "--ignore-submodules=all",
-            ]
-            .map(str::to_owned)
-            .into(),
-            git_dir: git_dir.path(),
-            work_tree: Some(work_tree),
-            wall: STATUS_WALL,
-            output_bytes_max: STATUS_BYTES_MAX,
-        };
-        let conversion = match self.config.text("core.autocrlf") {
-            Some("input") => "core.autocrlf=input",
-            _ if self.config.is_true("core.autocrlf") => "core.autocrlf=true",
-            _ => "core.autocrlf=false",
-        };
-        // What was vouched for is not looked at again, and reading ahead would do just that.
-        let settings = [OBJECT_SETTINGS, &[conversion, "core.preloadIndex=false"]].concat();
-        let mut answer = Vec::new();
-        let finished = call.run_with(&settings, Stdio::null(), &mut answer)?;
-        call.expect_success(finished, &[])?;
-        parse_status(&answer).ok_or(RepositoryError::Answer { verb: "status" })
+    /// Adds what is there beside the tracked paths: untracked ones, and those that an earlier look had found.
+    fn add_others(
+        &self,
+        work_tree: &Path,
+        paths: &mut Vec<Stamped>,
+        status: &Status,
+        earlier: Option<&Earlier<'_>>,
+    ) -> Result<(), RepositoryError> {
+        let mut others: Vec<&TreePath> = status.untracked.iter().collect();
+        // Perhaps ignored since: still to be looked at.
+        let known = earlier.map_or(&[][..], |earlier| earlier.paths);
+        let mut tracked = paths.iter().map(|(path, _)| path).peekable();
+        for (path, _) in known {
+            while tracked.next_if(|tracked| *tracked < path).is_some() {}
+            if tracked.peek() != Some(&path) {
+                others.push(path);
+            }
+        }
+        if others.is_empty() {
+            return Ok(());
+        }
+        others.sort_unstable();
+        others.dedup();
+        let found = stats(work_tree, &others)?;
+        let mut present = stamped(others.into_iter().cloned(), &found);
+        present.retain(|(_, stamp)| stamp.is_some());
+        paths.append(&mut present);
+        paths.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+        Ok(())
     }
 }
 
-/// Takes over the few settings that say how the owner's file system behaves, each from a closed list.
-fn settings_file(config: &Config) -> String {
-    let word = |key: &str, default: bool| match config.get(key) {
-        None => default,
-        Some(_) => config.is_true(key),
-    };
-    let minimal = config.text("core.checkstat") == Some("minimal");
-    let eol = match config.text("core.eol") {
-        Some("lf") => "lf",
-        Some("crlf") => "crlf",
-        _ => "native",
-    };
-    format!(
-        "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfilemode = {}\n\tsymlinks = {}\n\tignorecase = {}\n\ttrustctime = {}\n\tcheckStat = {}\n\teol = {eol}\n",
-        word("core.filemode", true),
-        word("core.symlinks", true),
-        word("core.ignorecase", false),
-        word("core.trustctime", true),
-        if minimal { "minimal" } else { "default" },
-    )
+fn stats(work_tree: &Path, paths: &[&TreePath]) -> Result<Vec<Option<Stat>>, RepositoryError> {
+    let root = beneath::open_root(work_tree).map_err(RepositoryError::read(work_tree))?;
+    stat_all(root.as_fd(), paths).map_err(|(path, source)| RepositoryError::Read {
+        path: work_tree.join(path.as_path()),
+        source,
+    })
+}
+
+fn stamped(paths: impl Iterator<Item = TreePath>, found: &[Option<Stat>]) -> Vec<Stamped> {
+    let stamps = found.iter().map(|stat| stat.as_ref().map(Stamp::of));
+    paths.zip(stamps).collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Vouched {
+    ForAll,
+    ForSome,
 }
 
 /// Marks in the copy of the index what the kernel says is as git last saw it, so that git need not ask again.
 ///
 /// Stricter than git: every field has to agree, and a file as young as the index itself is left to git to read.
-fn vouch(index: &mut GitFile, entries: &[Indexed], found: &[Option<Stat>]) {
+fn vouch(index: &mut GitFile, entries: &[Indexed], found: &[Option<Stat>]) -> Vouched {
     let written = index.stamp.mtime;
+    let mut vouched = Vouched::ForAll;
     for (entry, stat) in entries.iter().zip(found) {
-        let Some(stat) = stat else { continue };
-        if !entry.unmerged && entry.stat.mtime.0 < written.0 && is_same(&entry.stat, stat) {
+        let same = stat.is_some_and(|stat| is_same(&entry.stat, &stat));
+        if same && !entry.unmerged && entry.stat.mtime.0 < written.0 {
             index_reader::assume_valid(&mut index.bytes, entry);
+        } else {
+            vouched = Vouched::ForSome;
         }
     }
     index_reader::clear_checksum(&mut index.bytes);
+    vouched
 }
 
 fn is_same(known: &IndexStat, stat: &Stat) -> bool {
@@ -289,75 +231,9 @@ fn is_same(known: &IndexStat, stat: &Stat) -> bool {
         mode,
         uid: mode_bits(stat.st_uid),
         gid: mode_bits(stat.st_gid),
-        size: wide(now.size) as u32,
+        size: now.size as u32,
     };
     seen == *known
-}
-
-/// Writes the copy with the time of the original: by it git tells which files may have changed in the same moment.
-fn put_index(git_dir: &GitDir, index: &GitFile) -> Result<(), RepositoryError> {
-    let path = git_dir.path().join("index");
-    let put = || {
-        let mut file = crate::git_dir::create(&path)?;
-        file.write_all(&index.bytes)?;
-        let time = Timespec {
-            tv_sec: index.stamp.mtime.0,
-            tv_nsec: index.stamp.mtime.1.into(),
-        };
-        let times = Timestamps {
-            last_access: time,
-            last_modification: time,
-        };
-        Ok(futimens(&file, &times)?)
-    };
-    put().map_err(RepositoryError::write(&path))
-}
-
-fn ls_files(git_dir: &GitDir, work_tree: &Path) -> Result<Vec<TreePath>, RepositoryError> {
-    let call = Call {
-        verb: "ls-files",
-        arguments: vec!["-z".into(), "--deduplicate".into()],
-        git_dir: git_dir.path(),
-        work_tree: Some(work_tree),
-        wall: STATUS_WALL,
-        output_bytes_max: STATUS_BYTES_MAX,
-    };
-    let mut answer = Vec::new();
-    let finished = call.run(Stdio::null(), &mut answer)?;
-    call.expect_success(finished, &[])?;
-    let paths = answer.split(|&byte| byte == 0);
-    Ok(paths
-        .filter(|path| !path.is_empty())
-        .map(TreePath::from)
-        .collect())
-}
-
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Status {
-    changed: Vec<TreePath>,
-    untracked: Vec<TreePath>,
-    ignored: Vec<TreePath>,
-}
-
-/// Reads two letters, a blank and a path up to each NUL; `None` for anything else.
-fn parse_status(answer: &[u8]) -> Option<Status> {
-    let mut status = Status::default();
-    for record in answer.split_inclusive(|&byte| byte == 0) {
-        let (mark, path) = record.strip_suffix(b"\0")?.split_at_checked(3)?;
-        if path.is_empty() || mark[2] != b' ' {
-            return None;
-        }
-        match &mark[..2] {
-            // A repository in the work tree is listed as a directory and not looked into.
-            b"??" => status
-                .untracked
-                .push(path.strip_suffix(b"/").unwrap_or(path).into()),
-            b"!!" => status.ignored.push(path.into()),
-            _ => status.changed.push(path.into()),
-        }
-    }
-    status.ignored.sort_unstable();
-    Some(status)
 }
 
 /// Tells whether a path is in a sorted list of ignored ones, or below a directory in it.
@@ -375,19 +251,6 @@ fn is_covered(path: &TreePath, ignored: &[TreePath]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn a_status_is_sorted_out() {
-        let status = parse_status(b" M a b\0?? new/\0?? x\ny\0!! target/\0UU c\0").unwrap();
-        let shown = |paths: &[TreePath]| paths.iter().map(TreePath::to_string).collect::<Vec<_>>();
-        assert_eq!(shown(&status.changed), ["a b", "c"]);
-        assert_eq!(shown(&status.untracked), ["new", "x\\u{a}y"]);
-        assert_eq!(shown(&status.ignored), ["target/"]);
-        for bad in [&b" M a"[..], b"M a\0", b" M \0", b"\0"] {
-            assert_eq!(parse_status(bad), None);
-        }
-    }
 
     #[test]
     fn an_ignored_directory_covers_what_is_below_it() {
@@ -401,13 +264,6 @@ mod tests {
             ("targets/x", false),
         ] {
             assert_eq!(is_covered(&path.into(), &ignored), covered, "{path}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_can_be_offered(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            drop(parse_status(&bytes));
         }
     }
 }

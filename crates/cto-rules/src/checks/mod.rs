@@ -1,44 +1,81 @@
 //! Verification as rules: which runner a command starts, what its output counts, and whether the checks hold.
 
+mod call;
+mod canary;
+mod cargo;
+mod go;
 mod judge;
 mod junit;
+mod names;
+mod node;
+mod pytest;
+mod settings;
 mod unittest;
 
+pub use canary::{CanaryPlan, Entry, EntryKind, NoPlan, Planted, TreeFacts, Wanted};
+pub use cargo::{CargoTest, count_cargo};
+pub use go::{GoTest, count_go};
 pub use judge::{Judgement, Observed, judge, judge_command};
 pub use junit::read_junit;
-pub use unittest::{CanaryPlan, Unittest, count_unittest};
+pub use node::{NodeTest, count_node};
+pub use pytest::{Pytest, count_pytest};
+pub use unittest::{Unittest, count_unittest};
 
+use call::Call;
 use cto_contract::verification::TestCounts;
 
 /// A test runner that the harness knows how to count and to plant a canary in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Runner {
     Unittest(Unittest),
+    Pytest(Pytest),
+    Cargo(CargoTest),
+    Node(NodeTest),
+    Go(GoTest),
 }
 
 impl Runner {
     /// Recognises the runner that a command line starts; none for anything that is not a plain call of one.
     pub fn recognise(command: &str) -> Option<Self> {
-        unittest::recognise(&words(command)?).map(Self::Unittest)
+        let call = Call::read(command)?;
+        unittest::recognise(&call)
+            .map(Self::Unittest)
+            .or_else(|| pytest::recognise(&call).map(Self::Pytest))
+            .or_else(|| cargo::recognise(&call).map(Self::Cargo))
+            .or_else(|| node::recognise(&call).map(Self::Node))
+            .or_else(|| go::recognise(&call).map(Self::Go))
     }
 
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Unittest(_) => "unittest",
+            Self::Pytest(_) => "pytest",
+            Self::Cargo(_) => "cargo test",
+            Self::Node(_) => "node --test",
+            Self::Go(_) => "go test",
         }
     }
 
-    /// The same call, but telling every test by name.
-    pub fn verbose(&self, command: &str) -> String {
+    /// The same tests, but all of them and each told by name.
+    pub fn verbose(&self) -> String {
         match self {
-            Self::Unittest(_) => format!("{command} -v"),
+            Self::Unittest(call) => call.verbose(),
+            Self::Pytest(call) => call.verbose(),
+            Self::Cargo(call) => call.verbose(),
+            Self::Node(call) => call.verbose(),
+            Self::Go(call) => call.verbose(),
         }
     }
 
-    /// What to plant, and how to call the runner so that it must find it. `token` is random lower-case text.
-    pub fn canary(&self, command: &str, token: &str) -> CanaryPlan {
+    /// What to plant, and how to call the runner so that it must find it. `token` is random lower-case text. Asked
+    /// again with one more fact for as long as the answer is that one is needed.
+    pub fn canary(&self, token: &str, facts: &TreeFacts) -> Result<CanaryPlan, NoPlan> {
         match self {
-            Self::Unittest(call) => call.canary(command, token),
+            Self::Unittest(call) => call.canary(token, facts),
+            Self::Pytest(call) => call.canary(token, facts),
+            Self::Cargo(call) => call.canary(token, facts),
+            Self::Node(call) => call.canary(token, facts),
+            Self::Go(call) => call.canary(token, facts),
         }
     }
 
@@ -46,70 +83,10 @@ impl Runner {
     pub fn count(&self, output: &str) -> Option<TestCounts> {
         match self {
             Self::Unittest(_) => count_unittest(output),
+            Self::Pytest(_) => count_pytest(output),
+            Self::Cargo(_) => count_cargo(output),
+            Self::Node(_) => count_node(output),
+            Self::Go(_) => count_go(output),
         }
-    }
-}
-
-/// Splits a simple command line into words; none when the shell would do more than that.
-fn words(command: &str) -> Option<Vec<String>> {
-    let mut out = Vec::new();
-    let mut word = String::new();
-    let mut in_word = false;
-    let mut quote: Option<char> = None;
-    for c in command.chars() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (Some('"'), '$' | '`' | '\\') => return None,
-            (Some(_), c) => word.push(c),
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                in_word = true;
-            }
-            (None, ' ' | '\t') => {
-                if in_word {
-                    out.push(std::mem::take(&mut word));
-                    in_word = false;
-                }
-            }
-            (
-                None,
-                '|' | '&' | ';' | '<' | '>' | '(' | ')' | '$' | '`' | '\\' | '*' | '?' | '[' | '#'
-                | '~' | '\n' | '{' | '}' | '!',
-            ) => return None,
-            (None, c) => {
-                word.push(c);
-                in_word = true;
-            }
-        }
-    }
-    if quote.is_some() {
-        return None;
-    }
-    if in_word {
-        out.push(word);
-    }
-    Some(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_plain_calls_are_recognised() {
-        let seen = |c: &str| Runner::recognise(c).map(|r| r.name());
-        assert_eq!(seen("python3 -m unittest -q"), Some("unittest"));
-        assert_eq!(
-            seen("python3 -B -m unittest tests.test_a"),
-            Some("unittest")
-        );
-        assert_eq!(
-            seen("python3 -m unittest discover -s 'my tests'"),
-            Some("unittest")
-        );
-        assert_eq!(seen("python3 -m unittest || true"), None);
-        assert_eq!(seen("python3 \"$CTO_ORACLE/check.py\""), None);
-        assert_eq!(seen("echo python3 -m unittest"), None);
-        assert_eq!(seen("make test"), None);
     }
 }

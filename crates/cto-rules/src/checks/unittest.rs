@@ -2,71 +2,72 @@
 
 use cto_contract::verification::TestCounts;
 
+use super::call::Call;
+use super::canary::{CanaryPlan, FailureLine, NoPlan, Planted, TreeFacts, beneath, join};
+
+/// Assertions that must raise.
+const BROKEN: &str = r#"("assertEqual", (1, 2)), ("assertNotEqual", (1, 1)), ("assertTrue", (False,)), ("assertFalse", (True,)), ("assertIs", (1, 2)), ("assertIn", (1, [])), ("assertIsNone", (1,)), ("assertRaises", (OSError, int))"#;
+
 /// A plain call of `python3 -m unittest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unittest {
+    call: Call,
     /// Directory that is searched, when the call discovers tests.
     start: Option<String>,
     /// File name pattern of discovery.
     pattern: String,
     /// Test modules named in the call; none when it discovers.
     named: bool,
-}
-
-/// A canary: the file to plant and the call that must find it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CanaryPlan {
-    pub path: String,
-    pub content: String,
-    pub command: String,
-    /// Text that the output must hold when the canary ran and failed.
-    pub evidence: String,
-    /// Name of the planted test, to leave it out of the count.
-    pub test_name: String,
+    /// The call chooses tests by a part of their names.
+    has_pattern: bool,
 }
 
 /// Recognises `python3 [flags] -m unittest [flags|names]`.
-pub(super) fn recognise(words: &[String]) -> Option<Unittest> {
-    let (program, rest) = words.split_first()?;
-    let base = program.rsplit('/').next().unwrap_or(program);
-    if !(base == "python"
-        || base
-            .strip_prefix("python3")
-            .is_some_and(|v| v.chars().all(|c| c == '.' || c.is_ascii_digit())))
-    {
-        return None;
-    }
-    let module = rest.iter().position(|w| w == "-m")?;
-    if !rest[..module].iter().all(|w| w.starts_with('-'))
-        || rest.get(module + 1).map(String::as_str) != Some("unittest")
-    {
-        return None;
-    }
-    let mut call = Unittest {
+pub(super) fn recognise(call: &Call) -> Option<Unittest> {
+    let mut out = Unittest {
+        call: call.clone(),
         start: None,
         pattern: "test*.py".to_owned(),
         named: false,
+        has_pattern: false,
     };
-    let mut args = rest[module + 2..].iter();
+    let mut args = call.python_module("unittest")?.iter();
     let mut discover = false;
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "discover" if !discover => discover = true,
-            "-s" | "--start-directory" => call.start = Some(args.next()?.clone()),
-            "-p" | "--pattern" => call.pattern = args.next()?.clone(),
-            "-t" | "--top-level-directory" | "-k" | "--durations" => {
+            "-s" | "--start-directory" => out.start = Some(args.next()?.clone()),
+            "-p" | "--pattern" => out.pattern = args.next()?.clone(),
+            "-k" => {
+                args.next()?;
+                out.has_pattern = true;
+            }
+            "-t" | "--top-level-directory" | "--durations" => {
                 args.next()?;
             }
+            flag if flag.starts_with("-k") => out.has_pattern = true,
             flag if flag.starts_with('-') => {}
-            name if discover => call.start = Some(name.to_owned()),
-            _ => call.named = true,
+            name if discover => out.start = Some(name.to_owned()),
+            _ => out.named = true,
         }
     }
-    Some(call)
+    Some(out)
 }
 
 impl Unittest {
-    pub(super) fn canary(&self, command: &str, token: &str) -> CanaryPlan {
+    pub(super) fn verbose(&self) -> String {
+        self.line(&[])
+    }
+
+    /// Without stopping at the first failure, which would hide the tests behind it.
+    fn line(&self, more: &[&str]) -> String {
+        let own = self.call.args.iter().map(String::as_str);
+        let own = own.filter(|a| *a != "-f" && *a != "--failfast");
+        let args: Vec<&str> = own.chain(["-v"]).chain(more.iter().copied()).collect();
+        self.call.line(&args)
+    }
+
+    pub(super) fn canary(&self, token: &str, facts: &TreeFacts) -> Result<CanaryPlan, NoPlan> {
         let stem = self.pattern.strip_suffix(".py").unwrap_or("test*");
         let module = if self.named || !stem.contains('*') {
             format!("test_cto_canary_{token}")
@@ -74,27 +75,32 @@ impl Unittest {
             stem.replacen('*', &format!("_cto_canary_{token}"), 1)
                 .replace(['*', '?', '[', ']'], "x")
         };
-        let file = format!("{module}.py");
-        let path = match &self.start {
-            Some(dir) if dir != "." => format!("{}/{file}", dir.trim_end_matches('/')),
-            _ => file,
-        };
+        let start = beneath(self.start.as_deref().unwrap_or(""))?;
+        facts.insist_directory(&start)?;
         let test_name = format!("test_canary_{token}");
+        // It passes, and so is missed, when one of the usual assertions no longer raises.
         let content = format!(
-            "import unittest\n\n\nclass CtoCanary{token}(unittest.TestCase):\n    def {test_name}(self):\n        self.fail(\"cto canary {token}\")\n"
+            "import unittest\n\n\nclass CtoCanary{token}(unittest.TestCase):\n    def {test_name}(self):\n        for name, values in ({BROKEN}):\n            try:\n                getattr(self, name)(*values)\n            except self.failureException:\n                continue\n            return\n        self.fail(\"cto canary {token}\")\n"
         );
-        let command = if self.named {
-            format!("{command} -v {module}")
-        } else {
-            format!("{command} -v")
-        };
-        CanaryPlan {
-            path,
-            content,
-            command,
-            evidence: format!("FAIL: {test_name}"),
-            test_name,
+        let mut more = Vec::new();
+        if self.has_pattern {
+            more.extend(["-k", &test_name]);
         }
+        if self.named {
+            more.push(&module);
+        }
+        Ok(CanaryPlan {
+            files: vec![Planted {
+                path: join(&start, &format!("{module}.py")),
+                content,
+            }],
+            command: self.line(&more),
+            failure: FailureLine {
+                mark: "FAIL: ".to_owned(),
+                name: format!("{test_name} ("),
+            },
+            test_name,
+        })
     }
 }
 
@@ -202,9 +208,16 @@ mod tests {
 
     #[test]
     fn the_canary_is_where_the_runner_looks() {
-        let plan = |c: &str| super::super::Runner::recognise(c).unwrap().canary(c, "abc");
+        let plan = |c: &str| {
+            let call = Call::read(c).unwrap();
+            let mut facts = TreeFacts::default();
+            let name = "tests".to_owned();
+            let kind = super::super::EntryKind::Directory;
+            facts.learn_list(String::new(), vec![super::super::Entry { name, kind }]);
+            recognise(&call).unwrap().canary("abc", &facts).unwrap()
+        };
         assert_eq!(
-            plan("python3 -m unittest -q").path,
+            plan("python3 -m unittest -q").files[0].path,
             "test_cto_canary_abc.py"
         );
         assert_eq!(
@@ -216,8 +229,12 @@ mod tests {
             "python3 -m unittest test_x -v test_cto_canary_abc"
         );
         assert_eq!(
-            plan("python3 -m unittest discover -s tests -p '*_check.py'").path,
+            plan("python3 -m unittest discover -s tests -p '*_check.py'").files[0].path,
             "tests/_cto_canary_abc_check.py"
+        );
+        assert_eq!(
+            plan("python3 -m unittest -f -k one").command,
+            "python3 -m unittest -k one -v -k test_canary_abc"
         );
     }
 

@@ -17,6 +17,10 @@ const RUNNER_FILES: &[&str] = &[
     ".mocharc",
     ".npmrc",
     "go.work",
+    "node.config.json",
+    // They can name a toolchain of the tree, whose `cargo` is then the runner.
+    "rust-toolchain",
+    "rust-toolchain.toml",
 ];
 
 /// The same by the beginning of the name: `jest.config.js`, `jest.config.mts`, …
@@ -31,6 +35,9 @@ const RUNNER_PAIRS: &[(&str, &str)] = &[
 
 /// Modules that Python imports by itself, as a file of any kind or as a package.
 const PYTHON_MODULES: &[&str] = &["sitecustomize", "usercustomize"];
+
+/// Modules that are pytest itself: `python3 -m pytest` takes them from the tree before any other.
+const PYTEST_MODULES: &[&str] = &["pytest", "_pytest", "pluggy"];
 
 /// Instructions for agents, in any case: some agents fold it.
 const STEERING_FILES: &[&str] = &[
@@ -79,10 +86,13 @@ pub(super) fn runner_rule(path: &str) -> Option<String> {
     if name == ".cargo" {
         return rule(".cargo");
     }
-    RUNNER_PAIRS
-        .iter()
-        .find(|p| **p == (parent, name))
-        .and_then(|(dir, file)| rule(&format!("{dir}/{file}")))
+    if let Some((dir, file)) = RUNNER_PAIRS.iter().find(|p| **p == (parent, name)) {
+        return rule(&format!("{dir}/{file}"));
+    }
+    let is_pytest = |c: &str| PYTEST_MODULES.iter().copied().find(|m| is_module(c, m));
+    path.split('/')
+        .find_map(is_pytest)
+        .and_then(|module| rule(&format!("{module}.py")))
 }
 
 /// The rule that makes a path a steering file.

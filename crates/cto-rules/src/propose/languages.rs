@@ -286,6 +286,9 @@ fn rust(facts: &ProjectFacts) -> Checks {
     } else if !is_vendored && facts.present.contains(&Place::CargoRegistry) {
         checks.inputs.push(Place::CargoRegistry);
     }
+    if facts.present.contains(&Place::Rustup) {
+        checks.inputs.push(Place::Rustup);
+    }
     if locked.is_empty() {
         checks.notes.push(
             "there is no `Cargo.lock`: commit one, so that every run builds the same".to_owned(),

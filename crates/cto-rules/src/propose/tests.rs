@@ -70,7 +70,7 @@ fn python_with_unittest() {
     insta::assert_snapshot!(shown(&facts(&["app/a.py", "app/__init__.py", "tests/test_a.py"], &[("pyproject.toml", "[project]\nname = 'x'\n")], &[Place::DotVenv])), @r"
     python
     run: .venv/bin/python -m unittest discover -s tests
-    inputs: .venv/
+    inputs: .venv
     allowed: app/
     frozen: pyproject.toml tests/
     notes: 
@@ -102,7 +102,7 @@ fn node_with_its_own_runner_and_with_a_script() {
     )), @r"
     node
     run: node --test
-    inputs: node_modules/
+    inputs: node_modules
     allowed: lib/ index.js
     frozen: package-lock.json package.json test/
     notes: 
@@ -151,10 +151,10 @@ fn rust_with_a_registry_and_with_vendored_sources() {
         "Cargo.lock",
     ];
     let manifest = [("Cargo.toml", "[workspace]\nmembers = ['crates/*']\n")];
-    insta::assert_snapshot!(shown(&facts(&files, &manifest, &[Place::CargoRegistry])), @r"
+    insta::assert_snapshot!(shown(&facts(&files, &manifest, &[Place::CargoRegistry, Place::Rustup])), @r"
     rust
     run: cargo test --offline --locked
-    inputs: ~/.cargo/registry
+    inputs: ~/.cargo/registry ~/.rustup
     allowed: crates/
     frozen: **/Cargo.toml **/tests/ Cargo.lock
     notes: 

@@ -1,3 +1,5 @@
 //! Rules that are tested on what other programs write.
 
+mod canaries;
 mod patch;
+mod runners;

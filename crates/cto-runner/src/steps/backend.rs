@@ -16,6 +16,7 @@ use crate::bench::Tree;
 use crate::checks::{RedactedFile, to_os};
 use crate::heard::Heard;
 use crate::live::{Live, StepError, StepResult};
+use crate::protected::ProtectedRoots;
 use crate::steps::prepare::missing;
 use crate::{error_chain, round_seconds};
 
@@ -68,6 +69,13 @@ pub(crate) fn no_sandbox() -> SandboxPlan {
     }
 }
 
+fn unprotected(source: std::io::Error) -> StepError {
+    StepError::Environment {
+        what: format!("the protected roots could not be looked at: {source}"),
+        code: BlockerCode::ProtectedRootMutated,
+    }
+}
+
 impl Live<'_> {
     pub(crate) fn step_backend(&mut self) -> StepResult {
         if self.parts.grant.is_none() {
@@ -87,6 +95,8 @@ impl Live<'_> {
             .identity_digest
             .clone()
             .ok_or_else(|| missing("the identity"))?;
+        let roots = &self.harness.config.harness.protected_roots;
+        let protected = ProtectedRoots::look(roots).map_err(unprotected)?;
         self.start_baseline_checks()?;
         self.record(EventKind::BackendStarted(BackendStarted {
             identity_digest,
@@ -210,7 +220,8 @@ impl Live<'_> {
                 .look_after_backend()
                 .map_err(|e| crate::source::failed(&e))?;
         }
-        Ok(Vec::new())
+        let after = ProtectedRoots::look(roots).map_err(unprotected)?;
+        Ok(after.changed_since(&protected).into_iter().collect())
     }
 
     /// The checks on the untouched baseline start before the backend does, in a copy of their own.

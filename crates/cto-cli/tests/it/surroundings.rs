@@ -1,0 +1,134 @@
+//! What a run brings along from the machine: inputs, setup, and checks that go wrong.
+
+use std::fs;
+
+use crate::place::write;
+use crate::repositories::{PLAIN, plain};
+
+#[test]
+fn inputs_that_would_show_too_much_are_refused_before_anything_runs() {
+    let source = plain();
+    let place = source.place.path("");
+    for dir in [".ssh", "other/.git", "other/lib", "kept", "repo/deps"] {
+        fs::create_dir_all(place.join(dir)).unwrap();
+    }
+    let listener = std::os::unix::net::UnixListener::bind(place.join("kept/agent.sock")).unwrap();
+    std::os::unix::fs::symlink(place.join(".ssh"), place.join("repo/innocent")).unwrap();
+    for from in [
+        "~/.ssh",
+        "~/home",
+        "~/home/keys",
+        "~/config/cto",
+        "~/other",
+        "~/other/lib",
+        "~/kept",
+        "innocent",
+        "/etc",
+        "/proc/self",
+        "no-such-place",
+    ] {
+        source.contract(&format!(
+            "{PLAIN}inputs: [{{from: '{from}', mode: read-only}}]\n"
+        ));
+        assert_eq!(source.run(&["true"]).error(), "2 input_refused", "{from}");
+    }
+    drop(listener);
+    source.contract(&format!("{PLAIN}inputs: [{{from: ../x, mode: copy}}]\n"));
+    assert_eq!(source.run(&["true"]).error(), "2 contract_invalid");
+    assert!(
+        !source
+            .place
+            .home()
+            .join("harness-runs")
+            .read_dir()
+            .unwrap()
+            .any(|_| true)
+    );
+    write(&place.join("repo/deps/lib.txt"), "here\n");
+    source.sh("echo deps/ >> .gitignore; git commit -qam ignore");
+    for (mode, written) in [
+        ("read-only", "! touch deps/new 2>/dev/null"),
+        ("copy", "echo gone > deps/lib.txt"),
+    ] {
+        source.contract(&format!(
+            "allowed_paths: [src/]\nverification_commands: ['grep -q here deps/lib.txt && grep -q new src/a.txt']\ninputs: [{{from: deps/, mode: {mode}}}]\n"
+        ));
+        let (code, _, report) = source.work(&format!(
+            "grep here deps/lib.txt; {written}; echo new > src/a.txt"
+        ));
+        assert_eq!(code, 0, "{mode} {report:#}");
+        assert_eq!(report["inputs"][0]["files"], 1);
+    }
+    assert_eq!(
+        fs::read_to_string(place.join("repo/deps/lib.txt")).unwrap(),
+        "here\n"
+    );
+}
+
+#[test]
+fn setup_runs_once_below_all_trees_and_may_not_change_what_is_tracked() {
+    let source = plain();
+    source.contract("allowed_paths: [src/]\nsetup_commands: ['mkdir -p build; echo made > build/tool', 'cat build/tool']\nverification_commands: ['grep -q made build/tool && grep -q new src/a.txt']\n");
+    let (code, _, report) = source.work("grep made build/tool; echo new > src/a.txt");
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(report["setup"].as_array().unwrap().len(), 2);
+    assert_eq!(report["changed_files"], serde_json::json!(["src/a.txt"]));
+    assert!(source.pack(&report).join("backend/setup.log").exists());
+    source.contract("allowed_paths: [src/]\nsetup_commands: ['echo x >> other.txt']\nverification_commands: ['true']\n");
+    let (code, blockers, _) = source.work("true");
+    assert_eq!(
+        (code, blockers.as_slice()),
+        (3, &["dirty_starting_tree".to_owned()][..])
+    );
+    source.contract(
+        "allowed_paths: [src/]\nsetup_commands: ['exit 7']\nverification_commands: ['true']\n",
+    );
+    let (code, blockers, report) = source.work("true");
+    assert_eq!(
+        (code, blockers.as_slice()),
+        (3, &["provider_unavailable".to_owned()][..])
+    );
+    assert_eq!(report["backend_process_started"], false);
+}
+
+#[test]
+fn checks_that_misbehave_are_contained() {
+    let source = plain();
+    let judged = |verification: &str, limits: &str| {
+        source.contract(&format!(
+            "allowed_paths: [src/]\nverification_commands: ['{verification}']\nlimits: {{{limits}}}\n"
+        ));
+        let (code, blockers, _) = source.work("echo new > src/a.txt");
+        format!("{code} {}", blockers.join(" "))
+    };
+    // A daemon dies with the namespace it was made in.
+    let token = format!("{:x}", std::process::id());
+    assert_eq!(
+        judged(
+            &format!("setsid sleep 5{token} >/dev/null 2>&1 & exit 0"),
+            "wall_seconds: 60"
+        ),
+        "0 "
+    );
+    assert!(!alive(&format!("5{token}")));
+    assert_eq!(
+        judged("head -c 2G /dev/zero", "output_mb: 1, wall_seconds: 60"),
+        "0 "
+    );
+    assert_eq!(
+        judged("rm -rf ./* .git .gitignore", "wall_seconds: 60"),
+        "1 dirty_ending_tree"
+    );
+    assert_eq!(
+        judged("while :; do :; done", "wall_seconds: 1"),
+        "3 timeout"
+    );
+}
+
+/// Whether a process runs that has this word in its command line.
+fn alive(word: &str) -> bool {
+    fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        fs::read(entry.path().join("cmdline"))
+            .is_ok_and(|line| line.split(|b| *b == 0).any(|arg| arg == word.as_bytes()))
+    })
+}
