@@ -43,8 +43,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        usage: "bench run [ROUNDS]",
-        about: "Measure a sealed run against the same work bare, sealing, verifying and the start, as ratios",
+        usage: "bench run|checkout [ROUNDS]",
+        about: "Measure, as ratios: a sealed run against the same work bare; workspaces, looks and diffs against git",
         run: bench::run,
     },
     Chore {

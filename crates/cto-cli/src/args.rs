@@ -60,12 +60,14 @@ pub(crate) enum Command {
     Init(commands::init::Args),
     Contract(commands::contract::Args),
     Run(commands::run::Args),
+    Rerun(commands::rerun::Args),
     Matrix(commands::matrix::Args),
     Stop(commands::stop::Args),
     Cases(commands::cases::Args),
     Engines(commands::engines::Args),
     Runs(commands::runs::Args),
     Show(commands::show::Args),
+    Explain(commands::explain::Args),
     Diff(commands::diff::Args),
     Logs(commands::logs::Args),
     Watch(commands::watch::Args),
@@ -77,8 +79,10 @@ pub(crate) enum Command {
     Key(commands::key::Args),
     Trust(commands::trust::Args),
     Config(commands::config::Args),
+    Validate(commands::validate::Args),
     Doctor(commands::doctor::Args),
     Recover(commands::recover::Args),
+    Gc(commands::gc::Args),
     Index(commands::index::Args),
     Schema(commands::schema::Args),
     Completions(commands::completions::Args),
@@ -87,15 +91,21 @@ pub(crate) enum Command {
 
 /// The commands as help shows them.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Work", &["init", "contract", "run", "matrix", "stop"]),
+    (
+        "Work",
+        &["init", "contract", "run", "rerun", "matrix", "stop"],
+    ),
     (
         "Look",
         &[
-            "cases", "engines", "runs", "show", "diff", "logs", "watch", "replay", "why",
+            "cases", "engines", "runs", "show", "explain", "diff", "logs", "watch", "replay", "why",
         ],
     ),
     ("Evidence", &["verify", "export", "import", "key", "trust"]),
-    ("Upkeep", &["doctor", "config", "recover", "index"]),
+    (
+        "Upkeep",
+        &["doctor", "validate", "config", "recover", "gc", "index"],
+    ),
     ("Reference", &["schema", "completions", "man", "help"]),
 ];
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use cto_contract::ids::RunId;
 use cto_runner::{
     CaseError, ConfigError, HarnessError, HomeError, KeyringError, RecoverError, ReferenceError,
-    RunError, TransferError,
+    RequestError, RetentionError, RunError, TransferError,
 };
 use cto_store::StoreError;
 
@@ -80,6 +80,28 @@ impl Failure {
         let mut failure = Self::new(Exit::FAULT, code, message);
         failure.causes.push(source.to_string());
         failure
+    }
+
+    /// A run whose pack was removed; its tombstone holds.
+    pub(crate) fn removed(buried: &cto_runner::Buried) -> Self {
+        let tombstone = &buried.tombstone;
+        let mut failure = Self::new(
+            Exit::EVIDENCE,
+            "run_removed",
+            format!(
+                "the pack of run {} was removed at {}",
+                tombstone.run_id, tombstone.removed_at
+            ),
+        );
+        failure.causes.push(tombstone.rule.clone());
+        failure.causes.push(format!(
+            "its tombstone is signed by key {} (origin: {}); the pack was `{}`, sha256:{}",
+            buried.keyid.short(),
+            buried.origin,
+            tombstone.status,
+            tombstone.pack_digest
+        ));
+        failure.hint("`cto import` takes it back from an archive that `cto export --tar` made")
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -232,6 +254,37 @@ impl From<TransferError> for Failure {
             Exit::FAULT
         };
         Self::of(exit, error.code(), &error)
+    }
+}
+
+impl From<RequestError> for Failure {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Case(e) => Self::from(e),
+            RequestError::Unknown { .. } => Self::of(Exit::USAGE, error.code(), &error)
+                .hint("a pack never names a repository's path: start the task with `cto run`, with what you know of it"),
+            RequestError::Broken { .. } => Self::of(Exit::EVIDENCE, error.code(), &error)
+                .hint("`cto verify` shows everything; start the task anew with `cto run`"),
+            RequestError::Malformed { .. } => Self::of(Exit::USAGE, error.code(), &error)
+                .hint("start the task anew with `cto run`"),
+            RequestError::EmptyNote | RequestError::LongNote(_) => {
+                Self::of(Exit::USAGE, error.code(), &error)
+                    .hint("say in a few sentences what the next attempt should know")
+            }
+            RequestError::Read { .. } => Self::of(Exit::FAULT, error.code(), &error),
+        }
+    }
+}
+
+impl From<RetentionError> for Failure {
+    fn from(error: RetentionError) -> Self {
+        match error {
+            RetentionError::Packs(e) => Self::from(e),
+            RetentionError::Store(e) => Self::from(e),
+            RetentionError::Read { .. } => Self::of(Exit::FAULT, "home_unreadable", &error),
+            RetentionError::Ledger { .. } => Self::of(Exit::EVIDENCE, "ledger_broken", &error)
+                .hint("nothing was removed; stop and investigate"),
+        }
     }
 }
 

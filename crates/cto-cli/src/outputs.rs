@@ -1,17 +1,32 @@
 //! What each command prints under `--json`, typed; every document names its schema.
 
-use cto_contract::event::{ChangedPath, RunEvent};
+mod explained;
+mod swept;
+
+use std::collections::BTreeMap;
+
+use cto_contract::blocker::Blocker;
+use cto_contract::eligibility::EligibilityDecision;
+use cto_contract::event::{ChangedPath, RunEvent, ScopedPath};
+use cto_contract::identity::Identity;
 use cto_contract::ids::{CaseId, Digest, RunId};
+use cto_contract::plan::LaunchPlan;
 use cto_contract::schemars::{self, JsonSchema};
 use cto_contract::task::TaskContract;
 use cto_contract::time::Utc;
 use cto_contract::trust::{Origin, TrustedKey};
-use cto_contract::words::{Lane, NeverActive, RunStatus};
+use cto_contract::words::{Lane, NeverActive, RunStatus, Stage};
 use cto_contract::{wire_const, wire_enum};
+use cto_proving::failures::{CheckedRow, NotCovered};
 use cto_rules::advice::Warning;
 use cto_rules::propose::Language;
 use cto_store::{Cursor, Rebuilt, RunRow};
 use serde::Serialize;
+
+pub(crate) use explained::{
+    ExplainedBlocker, ExplainedCheck, ExplainedClaim, ExplainedGate, GateVerdict,
+};
+pub(crate) use swept::{GcItem, GcKept, GcProblem};
 
 macro_rules! outputs {
     ($($(#[$meta:meta])* $name:ident, $tag:ident = $schema:literal { $($body:tt)* })+) => { $(
@@ -48,8 +63,49 @@ outputs! {
         pub(crate) rows: Vec<RunRow>,
         /// Runs that a living process works on now.
         pub(crate) live: Vec<LiveRun>,
+        /// Of the rows, those whose packs `cto gc` removed.
+        pub(crate) removed: Vec<RunId>,
         /// Give it to `--after` for the next page; null at the end.
         pub(crate) next: Option<Cursor>,
+    }
+    /// `cto run --plan`.
+    PlanOutput, PlanTag = "cto.plan/v1" {
+        /// `pass` when a run could start its backend now.
+        pub(crate) status: RunStatus,
+        pub(crate) decision: Option<EligibilityDecision>,
+        /// What the run's `plan.updated` will hold; null when something stands in the way.
+        pub(crate) plan: Option<LaunchPlan>,
+        pub(crate) identity: Option<Identity>,
+        pub(crate) blockers: Vec<Blocker>,
+    }
+    /// `cto explain`.
+    ExplainOutput, ExplainTag = "cto.explain/v1" {
+        pub(crate) run_id: RunId,
+        pub(crate) case_id: CaseId,
+        pub(crate) backend: Lane,
+        pub(crate) stage: Stage,
+        pub(crate) status: RunStatus,
+        /// The answer in one sentence.
+        pub(crate) sentence: String,
+        pub(crate) gates: Vec<ExplainedGate>,
+        pub(crate) blockers: Vec<ExplainedBlocker>,
+        pub(crate) checks: Vec<ExplainedCheck>,
+        /// Set when no check ran.
+        pub(crate) checks_not_run: Option<String>,
+        pub(crate) paths: Vec<ScopedPath>,
+        pub(crate) claims: Vec<ExplainedClaim>,
+    }
+    /// `cto gc`.
+    GcOutput, GcTag = "cto.gc/v1" {
+        /// Nothing was removed: this is what would be.
+        pub(crate) dry_run: bool,
+        pub(crate) items: Vec<GcItem>,
+        /// Bytes of all items.
+        pub(crate) bytes: u64,
+        /// Packs that are old enough and stay.
+        pub(crate) kept: Vec<GcKept>,
+        /// Items that could not be removed.
+        pub(crate) problems: Vec<GcProblem>,
     }
     /// `cto diff`.
     DiffOutput, DiffTag = "cto.diff/v1" {
@@ -211,6 +267,18 @@ outputs! {
         pub(crate) decided_by: String,
         pub(crate) sentence: String,
         pub(crate) hint: Option<String>,
+    }
+    /// `cto validate failures`.
+    ValidateFailuresOutput, ValidateFailuresTag = "cto.validate-failures/v1" {
+        /// Every check of every fixture holds, and no blocker is left out without a reason.
+        pub(crate) ok: bool,
+        pub(crate) checked: Vec<CheckedRow>,
+        pub(crate) errors: Vec<String>,
+        pub(crate) not_covered: Vec<NotCovered>,
+        /// Fixture to the path of its `report.json`.
+        pub(crate) failure_reports: BTreeMap<String, String>,
+        /// Where the fixtures and their packs are.
+        pub(crate) directory: String,
     }
     /// `cto completions` and `cto man`: text that is no JSON of its own.
     TextOutput, TextTag = "cto.text/v1" {

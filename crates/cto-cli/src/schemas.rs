@@ -64,7 +64,9 @@ registry! {
     "envelope" written cto_contract::attestation::Envelope, "attestation.dsse.json: the DSSE envelope";
     "error" written out::ErrorOutput, "Any failure under `--json`";
     "event" written cto_contract::event::RunEvent, "One line of events.normalized.jsonl, `cto run --events` and `cto watch`";
+    "explain" written out::ExplainOutput, "Output of `cto explain`";
     "export" written out::ExportOutput, "Output of `cto export`";
+    "gc" written out::GcOutput, "Output of `cto gc`";
     "harness-config" read cto_contract::config::HarnessConfig, "harness.yaml";
     "import" written out::ImportOutput, "Output of `cto import`";
     "index" written out::IndexOutput, "Output of `cto index rebuild`";
@@ -72,19 +74,22 @@ registry! {
     "key" written out::KeyOutput, "Output of `cto key`";
     "logs" written out::LogsOutput, "Output of `cto logs`";
     "matrix" written out::MatrixOutput, "Output of `cto matrix` and its report.json";
+    "plan" written out::PlanOutput, "Output of `cto run --plan`";
     "recover" written out::RecoverOutput, "Output of `cto recover`";
     "replay" written out::ReplayOutput, "Output of `cto replay`";
-    "report" written cto_contract::report::Report, "report.json, and output of `cto run` and `cto show`";
+    "report" written cto_contract::report::Report, "report.json, and output of `cto run`, `cto rerun` and `cto show`";
     "run-row" written cto_store::RunRow, "One row of `cto runs`";
     "runs" written out::RunsOutput, "Output of `cto runs`";
     "schemas" written out::SchemasOutput, "Output of `cto schema`";
     "statement" written cto_contract::attestation::Statement, "Payload of attestation.dsse.json: the in-toto statement";
     "stop" written out::StopOutput, "Output of `cto stop`";
     "text" written out::TextOutput, "Output of `cto completions` and `cto man`";
+    "tombstone" read cto_contract::tombstone::Tombstone, "Payload of a tombstone: what is left of a removed pack";
     "trace" written cto_contract::trace::TraceEntry, "One line of trace.jsonl";
     "trust" read cto_contract::trust::TrustedKey, "A file under trust/harness/";
     "trust-change" written out::TrustOutput, "Output of `cto trust add` and `cto trust revoke`";
     "trust-list" written out::TrustListOutput, "Output of `cto trust list`";
+    "validate-failures" written out::ValidateFailuresOutput, "Output of `cto validate failures`";
     "verify" written cto_contract::verify::VerifyReport, "Output of `cto verify` and `cto-verify --json`";
     "why" written out::WhyOutput, "Output of `cto why`";
     "written" written out::WrittenOutput, "Output of `cto schema --all` and `cto man DIR`";
@@ -93,7 +98,7 @@ registry! {
 /// Finds one by name; some commands print what another name describes.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
     let name = match name {
-        "run" | "show" => "report",
+        "run" | "rerun" | "show" => "report",
         "watch" => "event",
         "attestation" => "envelope",
         "harness" => "harness-config",

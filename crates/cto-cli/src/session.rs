@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use cto_runner::{
-    Config, Environment, Harness, Home, OpenOptions, PackRef, Recovered, recover_all, reference,
+    Config, Environment, Harness, Home, OpenOptions, PackRef, Recovered, ReferenceError,
+    recover_all, reference,
 };
 use cto_sandbox::Launcher;
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 
 pub(crate) struct Session {
@@ -97,6 +98,30 @@ impl Session {
         if reference::is_path(text) {
             return Ok(reference::resolve_path(std::path::Path::new(text))?);
         }
-        Ok(reference::resolve(&self.home()?, text)?)
+        let home = self.home()?;
+        match reference::resolve(&home, text) {
+            Err(error @ ReferenceError::Unknown { .. }) => {
+                Err(self.removed(&home, text)?.unwrap_or_else(|| error.into()))
+            }
+            found => Ok(found?),
+        }
+    }
+
+    /// What to say of a run whose pack was removed: nothing else is known of it here.
+    fn removed(&self, home: &Home, text: &str) -> Result<Option<Failure>, Failure> {
+        let mut named = cto_runner::buried(home)?;
+        named.retain(|id| !text.is_empty() && id.as_str().starts_with(text));
+        let [run_id] = named.as_slice() else {
+            return Ok(None);
+        };
+        let trusted = self.config()?.trusted;
+        Ok(match cto_runner::burial(home, run_id, &trusted) {
+            Ok(buried) => buried.as_ref().map(Failure::removed),
+            Err(error) => Some(
+                Failure::of(Exit::EVIDENCE, "tombstone_invalid", &error).under(format!(
+                    "run {run_id} has no pack here, and its tombstone does not hold"
+                )),
+            ),
+        })
     }
 }

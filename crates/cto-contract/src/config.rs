@@ -30,6 +30,37 @@ pub struct EngineConfig {
     pub disabled: bool,
 }
 
+/// What `cto gc` may remove, by age in days.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Retention {
+    /// Sealed packs that finished so long ago; without it no pack is ever removed.
+    #[serde(default)]
+    pub packs_days: Option<u32>,
+    /// Baselines that no run has used for so long.
+    #[serde(default)]
+    pub baselines_days: Option<u32>,
+    /// Homes of validators.
+    #[serde(default)]
+    pub validation_days: Option<u32>,
+}
+
+impl Retention {
+    pub const BASELINES_DAYS_DEFAULT: u32 = 30;
+    pub const VALIDATION_DAYS_DEFAULT: u32 = 7;
+
+    /// The setting, or its default.
+    pub fn baselines(&self) -> u32 {
+        self.baselines_days.unwrap_or(Self::BASELINES_DAYS_DEFAULT)
+    }
+
+    /// The setting, or its default.
+    pub fn validation(&self) -> u32 {
+        self.validation_days
+            .unwrap_or(Self::VALIDATION_DAYS_DEFAULT)
+    }
+}
+
 /// The file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +77,8 @@ pub struct HarnessConfig {
     pub disk_floor_mb: Option<u64>,
     #[serde(default)]
     pub protected_roots: Vec<String>,
+    #[serde(default)]
+    pub retention: Retention,
 }
 
 impl HarnessConfig {

@@ -24,6 +24,7 @@ pub mod report;
 pub mod task;
 pub mod text;
 pub mod time;
+pub mod tombstone;
 pub mod trace;
 pub mod trust;
 pub mod verification;

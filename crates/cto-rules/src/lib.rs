@@ -13,6 +13,7 @@ pub mod patch;
 pub mod paths;
 pub mod project;
 pub mod propose;
+pub mod read_paths;
 pub mod secrets;
 pub mod views;
 pub mod why;

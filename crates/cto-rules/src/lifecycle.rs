@@ -231,8 +231,14 @@ pub fn next_step(state: &RunState) -> Next {
         .backend
         .as_ref()
         .is_some_and(|b| b.start_failure.is_some());
+    // Where a step could not record what it found, the next ones have nothing to judge.
+    let unseen = |step, seen: bool| state.finished_steps.contains(&step) && !seen;
+    let blind = unseen(Step::Backend, state.backend.is_some())
+        || unseen(Step::Change, state.patch.is_some())
+        || unseen(Step::Policy, state.diff.is_some());
     let stopped = is_interrupted(state)
         || never_ran
+        || blind
         || (state.eligibility.is_some() && !state.is_eligible())
         || (!state.backend_started
             && (!state.step_blockers.is_empty()

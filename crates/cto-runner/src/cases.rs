@@ -245,6 +245,14 @@ impl Case {
         matches!(self.source, Source::Embedded(_))
     }
 
+    /// The directory of cases that it was found in; none for a shipped one.
+    pub fn found_in(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Embedded(_) => None,
+            Source::Directory(dir) => dir.parent(),
+        }
+    }
+
     /// Takes the workspace tree into the cache. `scratch` is a place for a tree that is partly generated.
     pub fn baseline(&self, cache: &BaselineCache, scratch: &Path) -> Result<Baseline, CaseError> {
         let caps = ImportCaps::default();

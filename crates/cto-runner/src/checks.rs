@@ -26,6 +26,7 @@ const PARSED_BYTES_MAX: u64 = 16 << 20;
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// Everything that is the same for all commands of a run.
+#[derive(Clone)]
 pub(crate) struct Checker {
     pub(crate) launcher: Launcher,
     pub(crate) contract: TaskContract,

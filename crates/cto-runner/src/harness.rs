@@ -42,7 +42,7 @@ pub struct Harness {
     pub key: SigningKey,
     /// Set when this call made the key.
     pub key_created: bool,
-    store: Store,
+    pub(crate) store: Store,
 }
 
 /// Why the harness can't be opened.
@@ -162,8 +162,7 @@ impl Harness {
     fn look_ahead(&self, request: &RunRequest) -> Result<Vec<ResolvedInput>, RunError> {
         let mut top = None;
         if let Task::Repository(task) = &request.task {
-            let name = cto_contract::ids::to_hex(&clock::random::<8>()?);
-            let scratch = self.home.work().join(format!(".look-{name}"));
+            let scratch = self.home.work().join(scratch_name("look")?);
             let looked = Repository::open(&task.path, &scratch).and_then(|repository| {
                 repository.resolve(task.rev.as_deref())?;
                 Ok(repository.work_tree().map(Path::to_owned))
@@ -191,13 +190,8 @@ impl Harness {
         Ok(surroundings.resolve(&request.task.contract().inputs)?)
     }
 
-    /// Runs one task to a sealed pack. Blocked and failed are results, not errors.
-    pub fn run(
-        &self,
-        request: &RunRequest,
-        stop: &StopToken,
-        observer: Observer<'_>,
-    ) -> Result<RunResult, RunError> {
+    /// Refuses what can't be meant, before a run id is given out, and finds the inputs.
+    pub(crate) fn admit(&self, request: &RunRequest) -> Result<Vec<ResolvedInput>, RunError> {
         request.task.check(request.lane, request.stage)?;
         if request.lane == Lane::Command && request.argv.is_empty() {
             return Err(RunError::NoCommand);
@@ -209,7 +203,17 @@ impl Harness {
                 line: finding.line,
             });
         }
-        let inputs = self.look_ahead(request)?;
+        self.look_ahead(request)
+    }
+
+    /// Runs one task to a sealed pack. Blocked and failed are results, not errors.
+    pub fn run(
+        &self,
+        request: &RunRequest,
+        stop: &StopToken,
+        observer: Observer<'_>,
+    ) -> Result<RunResult, RunError> {
+        let inputs = self.admit(request)?;
         let mut live = Live::create(self, request, inputs, stop.clone(), observer)?;
         loop {
             match next_step(live.state()) {
@@ -220,6 +224,12 @@ impl Harness {
             }
         }
     }
+}
+
+/// A name below `work/` that is no run's; recovery clears it when the process in it is gone.
+pub(crate) fn scratch_name(what: &str) -> Result<String, RunError> {
+    let random = cto_contract::ids::to_hex(&clock::random::<8>()?);
+    Ok(format!(".{what}-{}-{random}", std::process::id()))
 }
 
 /// Reads a sealed pack into the row that ledger and index keep of it.

@@ -6,11 +6,14 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use cto_contract::ids::RunId;
+use rustix::fs::FlockOperation;
 
 /// A home or config directory that passed the checks.
 #[derive(Debug, Clone)]
 pub struct Home {
     root: PathBuf,
+    /// Where its runs are, if elsewhere than in the root.
+    room: Option<PathBuf>,
 }
 
 /// Why a directory can't hold state or authority.
@@ -123,6 +126,7 @@ impl Home {
         check_private(root)?;
         let home = Self {
             root: root.to_owned(),
+            room: None,
         };
         for dir in [home.runs(), home.work(), home.baselines()] {
             if !dir.exists() {
@@ -139,14 +143,37 @@ impl Home {
         Ok(home)
     }
 
+    /// The same home with an empty room for its runs: baselines, locks and keys are shared, no run is seen.
+    pub(crate) fn aside(&self, room: &Path) -> Result<Self, HomeError> {
+        let home = Self {
+            root: self.root.clone(),
+            room: Some(room.to_owned()),
+        };
+        for dir in [home.runs(), home.work()] {
+            make_private(&dir)?;
+        }
+        Ok(home)
+    }
+
     pub fn root(&self) -> &Path {
         &self.root
     }
+    fn room(&self) -> &Path {
+        self.room.as_deref().unwrap_or(&self.root)
+    }
     pub fn runs(&self) -> PathBuf {
-        self.root.join("harness-runs")
+        self.room().join("harness-runs")
     }
     pub fn work(&self) -> PathBuf {
-        self.root.join("work")
+        self.room().join("work")
+    }
+    /// How runs were asked for, for `cto rerun`.
+    pub fn requests(&self) -> PathBuf {
+        self.room().join("requests")
+    }
+    /// Homes of validators.
+    pub fn validation(&self) -> PathBuf {
+        self.root.join("validation")
     }
     pub fn baselines(&self) -> PathBuf {
         self.root.join("baselines")
@@ -172,17 +199,24 @@ impl Home {
     /// Takes the lock of a repository, shared with other runs that only copy from it, for as long as the file is open.
     pub(crate) fn lock_target(&self, git_directory: &Path) -> io::Result<fs::File> {
         use std::os::unix::ffi::OsStrExt as _;
+        let name = cto_evidence::canonical::sha256(git_directory.as_os_str().as_bytes());
+        self.lock(name.as_str(), FlockOperation::LockShared)
+    }
+    /// Takes the lock of all baselines: shared while a run chooses one, alone while some are taken out of the cache.
+    pub(crate) fn lock_baselines(&self, how: FlockOperation) -> io::Result<fs::File> {
+        self.lock("baselines", how)
+    }
+    fn lock(&self, name: &str, how: FlockOperation) -> io::Result<fs::File> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(self.locks())?;
-        let name = cto_evidence::canonical::sha256(git_directory.as_os_str().as_bytes());
         let file = fs::File::options()
             .create(true)
             .truncate(false)
             .write(true)
-            .open(self.locks().join(name.as_str()))?;
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared)?;
+            .open(self.locks().join(name))?;
+        rustix::fs::flock(&file, how)?;
         Ok(file)
     }
     pub fn work_of(&self, run: &RunId) -> PathBuf {

@@ -17,9 +17,12 @@ mod keyring;
 mod limits;
 mod live;
 mod lock;
+mod planning;
 mod protected;
 mod recover;
 pub mod reference;
+mod requests;
+mod retention;
 mod sealing;
 mod source;
 mod steps;
@@ -37,8 +40,14 @@ pub use journal::{JournalError, Observer};
 pub use keyring::{KeyringError, add_trusted, key_path, load_or_create, rotate};
 pub use limits::{OUTPUT_MB_DEFAULT, WALL_SECONDS_DEFAULT};
 pub use lock::{Holder, LockError};
+pub use planning::Planned;
 pub use recover::{RecoverError, Recovered, live_runs, recover_all};
 pub use reference::{PackRef, ReferenceError};
+pub use requests::{Again, NOTE_BYTES_MAX, RequestError, again};
+pub use retention::{
+    Buried, Item, ItemKind, Kept, Problem, RetentionError, Survey, TombstoneError, burial, buried,
+    is_buried, survey, sweep,
+};
 pub use task::{RepositoryTask, Task};
 pub use transfer::{
     Exported, Imported, TransferError, export_patch, export_tar, import_pack, write_file,

@@ -6,12 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use cto_checkout::{Baseline, GitDir, GitLayer, Patch, PatchedLayer, WorkingCopy, Workspace};
 use cto_contract::artifact::{EVENTS, Freshness, FreshnessMap, FreshnessSource};
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{
-    EventKind, LimitHit, RunRecovered, RunStarted, Step, StepFinished, StepStarted,
+    EventKind, EventType, LimitHit, RunRecovered, RunStarted, Step, StepFinished, StepStarted,
 };
 use cto_contract::ids::{Digest, Nonce, RunId, TreeId};
 use cto_contract::task::TaskContract;
@@ -39,6 +40,8 @@ use cto_contract::words::SandboxClass;
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_evidence::writer::PackWriter;
 
+/// How often a stop is looked for while the checks of the baseline are waited for.
+const STOP_LOOK: Duration = Duration::from_millis(5);
 /// Tries for a run id that nobody has.
 const ID_TRIES: u32 = 8;
 
@@ -61,6 +64,8 @@ pub(crate) struct Live<'h> {
     pub(crate) book: Book,
     journal: Journal,
     observer: Observer<'h>,
+    /// Says that the baseline is in use, as long as it is open.
+    pub(crate) baseline_use: Option<fs::File>,
     _lock: Lock,
 }
 
@@ -73,9 +78,31 @@ pub(crate) struct Parts {
     pub(crate) prepared: Option<Prepared>,
     pub(crate) launch: Option<cto_agent::LaunchSpec>,
     pub(crate) identity_digest: Option<Digest>,
-    pub(crate) baseline_checks: Option<JoinHandle<io::Result<Vec<Execution>>>>,
+    pub(crate) baseline_checks: Option<BaselineChecks>,
     pub(crate) patch: Option<Patch>,
     pub(crate) applied: Option<Applied>,
+}
+
+/// The checks on the untouched baseline, beside everything else.
+pub(crate) struct BaselineChecks {
+    pub(crate) thread: JoinHandle<io::Result<Vec<Execution>>>,
+    /// Theirs alone: the run's own is shared with the runs beside it.
+    pub(crate) stop: StopToken,
+}
+
+impl BaselineChecks {
+    /// Waits for them, and ends them when a stop is asked for meanwhile.
+    pub(crate) fn join(self, asked: &StopToken) -> io::Result<Vec<Execution>> {
+        while !self.thread.is_finished() {
+            if asked.is_asked() {
+                self.stop.kill();
+            }
+            std::thread::park_timeout(STOP_LOOK);
+        }
+        self.thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the baseline's thread died")))
+    }
 }
 
 /// The baseline with only the patch applied, and the tree that it was found to be.
@@ -214,6 +241,7 @@ impl<'h> Live<'h> {
         let holder = Holder::current(started_boot_ns);
         let (run_id, work, lock) = reserve(harness, request, &holder)?;
         let pack = harness.home.pack(&run_id);
+        crate::requests::keep(&harness.home, &run_id, request).map_err(RunError::Create)?;
         let fresh = harness.home.runs().join(format!(".new-{run_id}"));
         // The contract is in the pack before the run id is given out, so that every recovery finds it.
         let other = |e: &dyn std::error::Error| RunError::Create(io::Error::other(error_chain(e)));
@@ -275,6 +303,7 @@ impl<'h> Live<'h> {
             parts: Parts::default(),
             journal,
             observer,
+            baseline_use: None,
             _lock: lock,
         })
     }
@@ -315,7 +344,14 @@ impl<'h> Live<'h> {
                 if step == Step::Prepare {
                     self.discard_trees();
                 }
-                vec![Blocker::new(code, what)]
+                let blockers = vec![Blocker::new(code, what)];
+                // A gate that is found closed only now closes like any other.
+                if code.row().event == Some(EventType::BackendGateBlocked)
+                    && !self.state().backend_started
+                {
+                    self.record_gate(&blockers).map_err(|e| self.fatal(e))?;
+                }
+                blockers
             }
         };
         if self.stop.is_asked() {
@@ -339,7 +375,7 @@ impl<'h> Live<'h> {
         match step {
             Step::Contract => self.step_contract(),
             Step::Eligibility => self.step_eligibility(),
-            Step::Prepare => self.step_prepare(),
+            Step::Prepare => self.prepare_in_use(),
             Step::Plan => self.step_plan(),
             Step::Setup => self.step_setup(),
             Step::Backend => self.step_backend(),

@@ -84,10 +84,15 @@ pub fn recover_all(harness: &Harness) -> Result<Vec<Recovered>, RecoverError> {
         .collect())
 }
 
-fn recover_one(harness: &Harness, name: &str) -> Recovered {
+pub(crate) fn recover_one(harness: &Harness, name: &str) -> Recovered {
     let work = harness.home.work().join(name);
-    if let Some(rest) = name.strip_prefix(".new-") {
-        return clear_unborn(&work, name, rest);
+    if maker(name).is_some() {
+        if is_abandoned(name) {
+            clear(&work);
+        }
+        return Recovered::Discarded {
+            name: name.to_owned(),
+        };
     }
     let Ok(run_id) = name.parse::<RunId>() else {
         return Recovered::Failed {
@@ -153,15 +158,18 @@ fn recover_one(harness: &Harness, name: &str) -> Recovered {
     }
 }
 
-/// A work directory that never got its name: its maker's number is in the name that it has.
-fn clear_unborn(work: &Path, name: &str, rest: &str) -> Recovered {
-    let maker = rest.split('-').next().unwrap_or_default();
-    if maker.parse::<u32>().is_ok() && !Path::new("/proc").join(maker).exists() {
-        clear(work);
-    }
-    Recovered::Discarded {
-        name: name.to_owned(),
-    }
+/// The process that made a directory which is no run's: a run without its id, a look at a repository, a plan.
+fn maker(name: &str) -> Option<&str> {
+    [".new-", ".look-", ".plan-"]
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix))
+        .map(|rest| rest.split('-').next().unwrap_or_default())
+}
+
+/// Whether a name says that it is no run's, and its maker is gone.
+pub(crate) fn is_abandoned(name: &str) -> bool {
+    maker(name)
+        .is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists())
 }
 
 /// A pack that was sealed just before the crash may be missing in ledger and index.

@@ -1,5 +1,6 @@
 //! Benchmarks: every figure is a ratio of two things measured side by side in one run.
 
+mod checkout;
 mod measure;
 mod run;
 
@@ -10,6 +11,7 @@ use anyhow::bail;
 pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
     match args.first().map(String::as_str) {
         Some("run") => run::run(&args[1..]),
-        _ => bail!("name a benchmark: run"),
+        Some("checkout") => checkout::run(&args[1..]),
+        _ => bail!("name a benchmark: run, checkout"),
     }
 }

@@ -13,7 +13,7 @@ use crate::process::{cargo, output_of};
 use crate::python;
 use crate::workspace::Workspace;
 
-const FORBIDDEN: &str = "[push, merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation]";
+pub(super) const FORBIDDEN: &str = "[push, merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation]";
 
 /// The work without a harness: two copies, patch, verify, diff. With a third argument the checks run three times, as the
 /// harness runs them: on the baseline, on the change, and once more.
@@ -402,7 +402,7 @@ impl Bench {
 }
 
 /// `PATH` with the interpreter itself first: a version manager's shim would drown what is measured.
-fn interpreter_first() -> anyhow::Result<String> {
+pub(super) fn interpreter_first() -> anyhow::Result<String> {
     let own = std::env::var("PATH").context("PATH is not set")?;
     let python =
         output_of(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?;
@@ -414,7 +414,7 @@ fn interpreter_first() -> anyhow::Result<String> {
     Ok(format!("{dir}:{own}"))
 }
 
-fn machine() -> String {
+pub(super) fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpu = read("/proc/cpuinfo")
         .lines()

@@ -27,8 +27,13 @@ const MAP: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "cto-proving",
+        &["cto-contract", "cto-evidence", "cto-runner", "cto-sandbox"],
+    ),
+    (
         "cto-cli",
         &[
+            "cto-proving",
             "cto-contract",
             "cto-rules",
             "cto-evidence",

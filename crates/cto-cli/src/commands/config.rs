@@ -1,5 +1,6 @@
 //! `cto config show`: every setting and where it came from.
 
+use cto_contract::config::Retention;
 use cto_contract::words::Lane;
 use cto_runner::{OUTPUT_MB_DEFAULT, WALL_SECONDS_DEFAULT};
 
@@ -106,6 +107,30 @@ fn values(session: &Session) -> Result<Vec<ConfigValue>, Failure> {
             &format!("limits.{name}"),
             set.or_else(|| default.map(|d: u64| d.to_string())),
             source,
+        );
+    }
+    let retention = config.harness.retention;
+    for (name, set, default) in [
+        ("packs_days", retention.packs_days, None),
+        (
+            "baselines_days",
+            retention.baselines_days,
+            Some(Retention::BASELINES_DAYS_DEFAULT),
+        ),
+        (
+            "validation_days",
+            retention.validation_days,
+            Some(Retention::VALIDATION_DAYS_DEFAULT),
+        ),
+    ] {
+        put(
+            &format!("retention.{name}"),
+            set.or(default).map(|days| days.to_string()),
+            if set.is_some() {
+                "harness.yaml"
+            } else {
+                "default"
+            },
         );
     }
     let roots = config.harness.protected_roots.join(", ");

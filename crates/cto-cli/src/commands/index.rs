@@ -1,6 +1,9 @@
 //! `cto index rebuild`: make the index of runs new from the packs.
 
+use std::cell::RefCell;
+
 use cto_contract::artifact::ATTESTATION;
+use cto_contract::ids::RunId;
 use cto_runner::{index_row, reference};
 
 use super::Outcome;
@@ -20,7 +23,8 @@ pub(crate) struct Args {
 enum Command {
     /// Make the index new from the packs in home
     ///
-    /// Every pack is verified; one that does not is left out and named. The ledger is not touched: it says which
+    /// Every pack is verified; one that does not is left out and named. Of a pack that `cto gc` removed, its tombstone
+    /// stands for it. The ledger is not touched: it says which
     /// runs were here and are gone.
     Rebuild,
 }
@@ -37,7 +41,26 @@ fn rebuild(session: &Session) -> Outcome {
         .into_iter()
         .filter(|id| harness.home.pack(id).join(ATTESTATION).exists())
         .collect();
-    let mut refused = Vec::new();
+    let buried = cto_runner::buried(&harness.home)?;
+    let refused = RefCell::new(Vec::new());
+    let refuse = |id: &RunId, reason: String| {
+        refused.borrow_mut().push(RefusedPack {
+            name: id.to_string(),
+            reason,
+        });
+    };
+    let removed = buried.into_iter().filter_map(|id| {
+        match cto_runner::burial(&harness.home, &id, &harness.config.trusted) {
+            Ok(buried) => buried.map(|b| b.row()),
+            Err(error) => {
+                refuse(
+                    &id,
+                    Failure::of(Exit::EVIDENCE, "tombstone_invalid", &error).message,
+                );
+                None
+            }
+        }
+    });
     let rows = sealed.into_iter().filter_map(|id| {
         let row = index_row(&harness, &harness.home.pack(&id)).and_then(|row| {
             if row.run_id == id {
@@ -46,15 +69,13 @@ fn rebuild(session: &Session) -> Outcome {
                 Err(format!("the pack in it is of run {}", row.run_id))
             }
         });
-        row.map_err(|reason| {
-            refused.push(RefusedPack {
-                name: id.to_string(),
-                reason,
-            })
-        })
-        .ok()
+        row.map_err(|reason| refuse(&id, reason)).ok()
     });
-    let rebuilt = harness.store().rebuild_index(rows).map_err(Failure::from)?;
+    let rebuilt = harness
+        .store()
+        .rebuild_index(rows.chain(removed))
+        .map_err(Failure::from)?;
+    let refused = refused.into_inner();
     let ok = refused.is_empty() && rebuilt.missing == 0;
     if session.printer.json {
         session.printer.document(&IndexOutput {

@@ -17,7 +17,9 @@ pub(crate) mod contract;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod engines;
+pub(crate) mod explain;
 pub(crate) mod export;
+pub(crate) mod gc;
 pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod init;
@@ -25,14 +27,17 @@ pub(crate) mod key;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod matrix;
+pub(crate) mod plan;
 pub(crate) mod recover;
 pub(crate) mod replay;
+pub(crate) mod rerun;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod stop;
 pub(crate) mod trust;
+pub(crate) mod validate;
 pub(crate) mod verify;
 pub(crate) mod watch;
 pub(crate) mod why;
@@ -90,17 +95,20 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Init(args) => init::run(&args, session),
         Command::Contract(args) => contract::run(&args, session),
         Command::Run(args) => run::run(&args, session),
+        Command::Rerun(args) => rerun::run(&args, session),
         Command::Matrix(args) => matrix::run(&args, session),
         Command::Stop(args) => stop::run(&args, session),
         Command::Cases(args) => cases::run(&args, session),
         Command::Engines(args) => engines::run(&args, session),
         Command::Runs(args) => runs::run(&args, session),
         Command::Show(args) => show::run(&args, session),
+        Command::Explain(args) => explain::run(&args, session),
         Command::Diff(args) => diff::run(&args, session),
         Command::Logs(args) => logs::run(&args, session),
         Command::Watch(args) => watch::run(&args, session),
         Command::Replay(args) => replay::run(&args, session),
         Command::Why(args) => why::run(&args, session),
+        Command::Validate(args) => validate::run(&args, session),
         Command::Verify(args) => verify::run(&args, session),
         Command::Export(args) => export::run(&args, session),
         Command::Import(args) => import::run(&args, session),
@@ -109,6 +117,7 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Config(args) => config::run(&args, session),
         Command::Doctor(args) => doctor::run(&args, session),
         Command::Recover(args) => recover::run(&args, session),
+        Command::Gc(args) => gc::run(&args, session),
         Command::Index(args) => index::run(&args, session),
         Command::Schema(args) => schema::run(&args, session),
         Command::Completions(args) => completions::run(&args, session),

@@ -6,9 +6,9 @@ use cto_contract::blocker::BlockerCode;
 use cto_contract::event::RunEvent;
 use cto_contract::words::{Lane, RunStatus, Stage};
 use cto_rules::views::progress::progress;
-use cto_runner::{Catalog, RepositoryTask, RunRequest, RunResult, Task};
+use cto_runner::{Catalog, Harness, RepositoryTask, RunRequest, RunResult, Task};
 
-use super::Outcome;
+use super::{Outcome, plan};
 use crate::contract_file;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
@@ -31,6 +31,7 @@ Examples:
   cto run my-task --cases ./cases           do a case of your own: ./cases/my-task/case.yaml
   cto run r1-string-slugify --json          the content of report.json, for a program
   cto run r1-string-slugify --events        every event as it happens, one JSON a line
+  cto run r1-string-slugify --plan          what would be in force, without starting anything
   cto run c-new-file --cheat NAME           see a cheat being caught; `cto cases c-new-file` names them
 
 On a repository, by any program that edits files in its working directory:
@@ -66,6 +67,9 @@ pub(crate) struct Args {
     /// Print every event as it happens, one JSON a line, instead of the report
     #[arg(long)]
     events: bool,
+    /// Show every gate, mount, argument and cap of the run; start nothing and leave nothing
+    #[arg(long, conflicts_with = "events")]
+    plan: bool,
     /// Apply one of the case's cheats instead of its change; the pack is marked as conformance
     #[arg(long, value_name = "NAME", requires = "case")]
     cheat: Option<String>,
@@ -134,8 +138,6 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         )
         .hint("add `--engine command`, or leave out what follows `--`"));
     }
-    let harness = session.harness()?;
-    session.recover(&harness)?;
     let request = RunRequest {
         task,
         lane,
@@ -146,6 +148,21 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         parent: None,
         conformance: false,
     };
+    let harness = session.harness()?;
+    if args.plan {
+        return plan::show(&harness, &request, session);
+    }
+    session.recover(&harness)?;
+    carry_out(&harness, &request, args.events, session)
+}
+
+/// Runs a request to its sealed pack and shows the verdict, or every event as it happens.
+pub(crate) fn carry_out(
+    harness: &Harness,
+    request: &RunRequest,
+    events: bool,
+    session: &Session,
+) -> Outcome {
     let interrupt = Interrupt::listen()
         .map_err(|e| Failure::io("signals_unavailable", "signals can't be listened to", &e))?;
     let printer = &session.printer;
@@ -153,18 +170,18 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         let bar = printer.progress();
         let mut written = Ok(());
         let mut observer = |event: &RunEvent| {
-            if args.events && written.is_ok() {
+            if events && written.is_ok() {
                 written = printer.json_line(event);
             }
             if let Some(line) = progress(event) {
                 bar.line(&line);
             }
         };
-        let result = harness.run(&request, &interrupt.stop, &mut observer)?;
+        let result = harness.run(request, &interrupt.stop, &mut observer)?;
         written?;
         result
     };
-    if args.events {
+    if events {
     } else if printer.json {
         printer.data(&pack_file::require(
             &result.pack,
@@ -232,4 +249,7 @@ fn verdict(page: &mut Page, result: &RunResult) {
     page.field("run", result.run_id.as_str());
     page.field("pack", &result.pack.display().to_string());
     page.field("check it", &format!("cto verify {}", result.run_id));
+    if report.verdict.status != RunStatus::Pass {
+        page.field("why", &format!("cto explain {}", result.run_id));
+    }
 }

@@ -1,6 +1,6 @@
 //! `cto runs`: the index of runs, newest first.
 
-use cto_contract::ids::CaseId;
+use cto_contract::ids::{CaseId, RunId};
 use cto_contract::text::shorten;
 use cto_store::{Cursor, Filter, Page, State};
 
@@ -62,11 +62,18 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
             pid: holder.pid,
         })
         .collect();
+    let removed: Vec<RunId> = listing
+        .rows
+        .iter()
+        .map(|row| row.run_id.clone())
+        .filter(|id| cto_runner::is_buried(&harness.home, id))
+        .collect();
     if session.printer.json {
         session.printer.document(&RunsOutput {
             schema_version: RunsTag,
             rows: listing.rows,
             live,
+            removed,
             next: listing.next,
         })?;
         return Ok(Exit::DONE);
@@ -76,6 +83,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         .iter()
         .map(|row| {
             let state = match row.status {
+                Some(status) if removed.contains(&row.run_id) => format!("{status}, removed"),
                 Some(status) => status.to_string(),
                 None => live
                     .iter()

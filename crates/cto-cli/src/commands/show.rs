@@ -169,7 +169,7 @@ fn checks(page: &mut Page, report: &Report) {
     }
 }
 
-fn result(command: &CommandResult) -> String {
+pub(crate) fn result(command: &CommandResult) -> String {
     let how = match (command.exit_code, command.signal) {
         (Some(code), _) => format!("exit {code}"),
         (None, Some(signal)) => format!("signal {signal}"),

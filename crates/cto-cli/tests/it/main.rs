@@ -9,6 +9,7 @@
 mod bad_input;
 mod crash;
 mod evidence;
+mod failures;
 mod ground;
 mod help;
 mod hostile;
@@ -17,8 +18,10 @@ mod live;
 mod load;
 mod packs;
 mod place;
+mod planning;
 mod projects;
 mod repositories;
+mod retention;
 mod runners;
 mod schemas;
 mod setting_up;

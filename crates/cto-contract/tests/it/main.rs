@@ -118,6 +118,7 @@ fn field_names_are_frozen() {
         cto_contract::attestation::Statement,
         cto_contract::attestation::Predicate,
         cto_contract::addendum::Addendum,
+        cto_contract::tombstone::Tombstone,
         cto_contract::trust::TrustedKey,
         cto_contract::verify::VerifyReport,
         cto_contract::config::HarnessConfig,

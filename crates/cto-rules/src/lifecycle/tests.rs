@@ -273,6 +273,19 @@ fn a_stop_closes_the_run_at_the_next_boundary() {
 }
 
 #[test]
+fn a_step_that_could_not_record_what_it_found_leaves_nothing_to_judge() {
+    let worked = || worked(backend_end(Some(0), None, false));
+    assert_eq!(next(&worked()), "perform change");
+    let blind = worked().step(Step::Change, |s| s);
+    assert_eq!(next(&blind), "perform complete");
+    let never_seen_to_end = decided(true)
+        .step(Step::Prepare, |s| s)
+        .step(Step::Plan, |s| s)
+        .step(Step::Backend, |s| s);
+    assert_eq!(next(&never_seen_to_end), "perform complete");
+}
+
+#[test]
 fn nothing_follows_the_verdict_but_a_recovery() {
     let done = conclude(&replay(&decided(false).0).unwrap());
     let log = decided(false).add(EventKind::RunCompleted(done));

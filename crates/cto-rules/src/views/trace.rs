@@ -2,9 +2,13 @@
 
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{EventKind, RunEvent, Step};
+use cto_contract::text::shorten;
 use cto_contract::time::Utc;
 use cto_contract::trace::{TraceEntry, TraceOutcome, TraceSchema};
 use cto_contract::verification::CommandResult;
+
+/// Longest sentence of a blocker in a line.
+const MESSAGE_CHARS_MAX: usize = 400;
 
 /// Folds the log into actions and checks.
 pub fn trace(events: &[RunEvent]) -> Vec<TraceEntry> {
@@ -157,7 +161,14 @@ fn entry(
             TraceOutcome::Refused
         },
         blockers: codes,
-        detail: detail.to_owned(),
+        detail: std::iter::once(detail.to_owned())
+            .chain(
+                blockers
+                    .iter()
+                    .map(|b| shorten(&b.message, MESSAGE_CHARS_MAX)),
+            )
+            .collect::<Vec<_>>()
+            .join("; "),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Contract and eligibility: what was asked for, and whether a backend may run at all.
 
 use cto_contract::artifact::ELIGIBILITY;
+use cto_contract::blocker::Blocker;
 use cto_contract::event::{EligibilityDecided, EventKind, GateBlocked, TaskContractCreated};
 use cto_contract::ids::DecisionId;
 use cto_contract::task::TaskContract;
@@ -15,6 +16,7 @@ use cto_rules::paths::PathPolicy;
 use crate::clock;
 use crate::environment::Environment;
 use crate::harness::Harness;
+use crate::journal::JournalError;
 use crate::live::{Live, StepError, StepResult};
 use crate::source::{self, Opened};
 use crate::task::Task;
@@ -174,7 +176,7 @@ impl Live<'_> {
 
     pub(crate) fn step_eligibility(&mut self) -> StepResult {
         let lane = self.request.lane;
-        let probe = cto_sandbox::probe();
+        let probe = crate::steps::backend::confinement(&self.harness.launcher);
         self.parts.sandbox = Some(crate::steps::backend::sandbox_plan(
             &probe,
             &self.limits.limits,
@@ -233,24 +235,30 @@ impl Live<'_> {
         self.record(EventKind::EligibilityDecided(EligibilityDecided {
             decision: decision.record,
         }))?;
-        if let Some(first) = reasons.first() {
-            let gate = first
-                .message
-                .split('`')
-                .nth(1)
-                .unwrap_or(first.code.as_str())
-                .to_owned();
-            let data = GateBlocked {
-                backend: lane,
-                gate,
-                reason: first.message.clone(),
-                mutation_mode: self.state().started.mutation_mode,
-                case_executed: false,
-                blockers: reasons.clone(),
-            };
-            self.record(EventKind::BackendGateBlocked(data))?;
-        }
+        self.record_gate(&reasons)?;
         self.parts.grant = decision.grant;
         Ok(Vec::new())
+    }
+
+    /// Records which gate is closed, if one is.
+    pub(crate) fn record_gate(&mut self, reasons: &[Blocker]) -> Result<(), JournalError> {
+        let Some(first) = reasons.first() else {
+            return Ok(());
+        };
+        let gate = first
+            .message
+            .split('`')
+            .nth(1)
+            .unwrap_or(first.code.as_str())
+            .to_owned();
+        let data = GateBlocked {
+            backend: self.request.lane,
+            gate,
+            reason: first.message.clone(),
+            mutation_mode: self.state().started.mutation_mode,
+            case_executed: false,
+            blockers: reasons.to_vec(),
+        };
+        self.record(EventKind::BackendGateBlocked(data))
     }
 }

@@ -10,18 +10,31 @@ use cto_contract::plan::{Layer, SandboxPlan, TreeKind};
 use cto_contract::task::Limits;
 use cto_contract::words::{BackendCompletion, Lane, SandboxClass};
 use cto_evidence::writer::PackWriter;
-use cto_sandbox::{Class, Confinement, End, StopCause, Stream, Survivors};
+use cto_sandbox::{Class, Confinement, End, Launcher, StopCause, StopToken, Stream, Survivors};
 
 use crate::bench::Tree;
-use crate::checks::{RedactedFile, to_os};
+use crate::checks::{Checker, RedactedFile, to_os};
 use crate::heard::Heard;
-use crate::live::{Live, StepError, StepResult};
+use crate::live::{BaselineChecks, Live, StepError, StepResult};
 use crate::protected::ProtectedRoots;
 use crate::steps::prepare::missing;
 use crate::{error_chain, round_seconds};
 
 const STDOUT: &str = "backend/stdout.log";
 const STDERR: &str = "backend/stderr.log";
+
+/// What a launch would be held by here. A launcher that does without namespaces has none, whatever the kernel allows.
+pub(crate) fn confinement(launcher: &Launcher) -> Confinement {
+    let mut seen = cto_sandbox::probe();
+    if launcher.force_group {
+        seen.class = Class::Group;
+        for layer in &mut seen.layers {
+            layer.in_force = false;
+            layer.detail = "switched off for this launch".to_owned();
+        }
+    }
+    seen
+}
 
 /// What confines a process, in the words of a report.
 pub(crate) fn sandbox_plan(seen: &Confinement, limits: &Limits) -> SandboxPlan {
@@ -234,13 +247,20 @@ impl Live<'_> {
             .prepared
             .as_ref()
             .ok_or_else(|| missing("the workspace"))?;
-        let checker = Arc::clone(&prepared.checker);
+        let stop = StopToken::new().map_err(|e| StepError::Environment {
+            what: format!("the checks on the baseline can't be watched: {e}"),
+            code: BlockerCode::ProviderUnavailable,
+        })?;
+        let checker = Checker {
+            stop: stop.clone(),
+            ..Checker::clone(&prepared.checker)
+        };
         let baseline = prepared.baseline.clone();
         let copy = self.work.join("baseline");
         let ground = Arc::clone(&prepared.ground);
         let (kind, below) = (prepared.checks_kind, prepared.below.clone());
         let git_layer = prepared.git_layer.clone();
-        self.parts.baseline_checks = Some(std::thread::spawn(move || {
+        let thread = std::thread::spawn(move || {
             let tree = match kind {
                 TreeKind::Overlay => Tree::Overlay {
                     lowers: below,
@@ -257,7 +277,8 @@ impl Live<'_> {
             };
             let bench = ground.bench("baseline", tree)?;
             checker.baseline(&bench)
-        }));
+        });
+        self.parts.baseline_checks = Some(BaselineChecks { thread, stop });
         Ok(())
     }
 }

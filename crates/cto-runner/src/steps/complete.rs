@@ -26,10 +26,10 @@ impl Live<'_> {
                 step: Step::Complete,
             }))?;
         }
-        if let Some(thread) = self.parts.baseline_checks.take() {
+        if let Some(checks) = self.parts.baseline_checks.take() {
             // The run ended before it looked at them; they are stopped, and what they showed is not used.
-            self.stop.kill();
-            drop(thread.join());
+            checks.stop.kill();
+            drop(checks.join(&self.stop));
         }
         if let Err(what) = self.check_source()? {
             blockers.push(Blocker::new(BlockerCode::SourceChangedDuringRun, what));

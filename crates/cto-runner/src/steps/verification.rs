@@ -280,9 +280,8 @@ impl Live<'_> {
     pub(crate) fn join_baseline_checks(&mut self) -> Result<Vec<Execution>, StepError> {
         match self.parts.baseline_checks.take() {
             None => Ok(Vec::new()),
-            Some(thread) => thread
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("the baseline's thread died")))
+            Some(checks) => checks
+                .join(&self.stop)
                 .map_err(|e| environment(format!("the checks on the baseline could not run: {e}"))),
         }
     }

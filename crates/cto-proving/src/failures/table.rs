@@ -1,0 +1,173 @@
+//! All fixtures, the ground that they share, and the blockers that have none.
+
+mod gates;
+mod runs;
+
+use cto_contract::blocker::BlockerCode;
+
+use super::fixture::{Fixture, Launch, Meddling, Program, Work};
+
+/// What every repository and every case holds.
+pub(super) const FILES: &[(&str, &str)] = &[
+    ("src/a.txt", "old\n"),
+    ("src/code.sh", "answer=42\n"),
+    ("other.txt", "not to be touched\n"),
+    (
+        "test_code.py",
+        "class T:\n    def test_answer(self):\n        pass\n",
+    ),
+    (".gitignore", "build/\n"),
+];
+
+/// The contract of a fixture that changes nothing of it: the control passes under it.
+pub(super) const CONTRACT_TERMS: &[(&str, &str)] = &[
+    ("instruction", "Write new into src/a.txt."),
+    ("risk_class", "copied"),
+    ("mutation_mode", "copied-fixture"),
+    ("allowed_paths", "[src/]"),
+    ("forbidden_actions", ALL_ACTIONS),
+    (
+        "verification_commands",
+        "['python3 -m unittest', 'grep -q new src/a.txt']",
+    ),
+    ("limits", "{wall_seconds: 60}"),
+];
+
+/// The same for a case, which says less.
+pub(super) const CASE_TERMS: &[(&str, &str)] = &[
+    ("instruction", "Write new into src/a.txt."),
+    ("allowed_paths", "[src/]"),
+    ("forbidden_actions", ALL_ACTIONS),
+    ("verification_commands", "['grep -q new src/a.txt']"),
+    ("limits", "{wall_seconds: 60}"),
+];
+
+const ALL_ACTIONS: &str = "[push, merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation]";
+
+/// Stands in for Python's runner, so that no Python is needed: like it, it loads the code under test into its own
+/// process, and so can be taken over by it.
+pub(super) const TOY_RUNNER: &str = r#"#!/bin/sh
+. ./src/code.sh
+ran=0
+failed=0
+for file in test*.py; do
+    ran=$((ran + 1))
+    name=$(sed -n 's/^ *def \(test[a-z0-9_]*\).*/\1/p' "$file")
+    full="$name (${file%.py}.T.$name)"
+    if grep -q 'self.fail(' "$file"; then
+        failed=$((failed + 1))
+        echo "$full ... FAIL"
+        echo "FAIL: $full"
+    else
+        echo "$full ... ok"
+    fi
+done
+echo "Ran $ran tests in 0.001s"
+[ "$failed" -eq 0 ] || { echo "FAILED (failures=$failed)"; exit 1; }
+echo OK
+"#;
+
+/// An honest agent under the usual contract.
+const PLAIN: Fixture = Fixture {
+    blocker: BlockerCode::NoDiff,
+    variant: "",
+    trigger: "",
+    work: Work::Repository,
+    terms: &[],
+    owner: COMMIT,
+    config: "",
+    program: Program::Script("echo new > src/a.txt"),
+    gate: Some("1"),
+    stage_gate: Some("3"),
+    stage: 3,
+    launch: Launch::AsThisMachineCan,
+    meddling: Meddling::None,
+    companions: &[],
+    shows: &[],
+    changes_outside: &[],
+};
+
+const COMMIT: &str = "git add -A -f && git commit -qm first";
+
+/// The same for a case at its stage.
+const PLAIN_CASE: Fixture = Fixture {
+    work: Work::Case,
+    stage_gate: Some("2"),
+    stage: 2,
+    ..PLAIN
+};
+
+/// The honest run that must pass.
+pub fn control() -> &'static Fixture {
+    const CONTROL: &Fixture = &PLAIN;
+    CONTROL
+}
+
+/// Every fixture, in the order of the table of blockers as far as they have one.
+pub fn fixtures() -> impl Iterator<Item = &'static Fixture> {
+    runs::FIXTURES.iter().chain(gates::FIXTURES)
+}
+
+const APPROVALS: &str = "there are no approvals yet: no request, grant or denial can be made";
+const TARGETS: &str =
+    "there is no target admission yet: no run writes to a repository of its owner";
+const MODELS: &str =
+    "no lane of this version has a model, so none is admitted, decided on or missing";
+const RECORDER: &str =
+    "nothing records attempts yet: what is refused to an agent is refused unseen";
+
+/// Blockers without a fixture, and why. An entry goes when its blocker can be reached.
+pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
+    (BlockerCode::ApprovalDenied, APPROVALS),
+    (BlockerCode::ForbiddenActionAttempted, RECORDER),
+    (
+        BlockerCode::MissingOperatorOutcome,
+        "it blocks a proof and not a run, and there are no proofs yet",
+    ),
+    (
+        BlockerCode::BinaryNotAdmitted,
+        "there is no binary admission yet; a command is known by its digest",
+    ),
+    (BlockerCode::TargetAdmissionMissing, TARGETS),
+    (BlockerCode::TargetAdmissionInvalid, TARGETS),
+    (BlockerCode::TargetNotAdmitted, TARGETS),
+    (BlockerCode::TargetScopeExceeded, TARGETS),
+    (BlockerCode::ApprovalSourceMissing, TARGETS),
+    (BlockerCode::OperatorOutcomeRequirementMissing, TARGETS),
+    (BlockerCode::ApprovalConsumed, APPROVALS),
+    (BlockerCode::ApprovalExpired, APPROVALS),
+    (BlockerCode::ApprovalScopeMismatch, APPROVALS),
+    (BlockerCode::ApprovalSignatureInvalid, APPROVALS),
+    (
+        BlockerCode::LedgerRolledBack,
+        "the ledger has no checkpoints yet that it could be behind of",
+    ),
+    (BlockerCode::ProviderDecisionMissing, MODELS),
+    (BlockerCode::SteeringNotAdmitted, TARGETS),
+    (
+        BlockerCode::BudgetUnmeterable,
+        "no lane of this version uses tokens, requests or money that could be capped",
+    ),
+    (BlockerCode::ModelNotAdmitted, MODELS),
+    (BlockerCode::ModelAdmissionMismatch, MODELS),
+    (BlockerCode::ModelAdmissionInvalid, MODELS),
+    (BlockerCode::LocalProviderConfigMissing, MODELS),
+    (BlockerCode::ProviderAuthUnavailable, MODELS),
+    (BlockerCode::ProviderReasoningOnly, MODELS),
+    (
+        BlockerCode::AgentProtocolFailed,
+        "no lane of this version has a result envelope that could be missing",
+    ),
+    (
+        BlockerCode::ProtectedRootMutated,
+        "protected roots are not watched yet",
+    ),
+    (
+        BlockerCode::VerifiedTreeMismatch,
+        "the tree that is checked is made from the patch and compared at once: only a fault of the harness itself gives another",
+    ),
+    (
+        BlockerCode::ClockUndecidable,
+        "it needs a wall clock that goes backwards, which no process may do to its machine",
+    ),
+];

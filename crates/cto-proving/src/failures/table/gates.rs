@@ -1,0 +1,193 @@
+//! What is refused before a backend may start.
+
+use cto_contract::blocker::BlockerCode;
+
+use super::super::fixture::{Fixture, Launch, Work};
+use super::{COMMIT, PLAIN, PLAIN_CASE};
+
+const NO_PATCH: (&str, &str) = ("patch.diff", "");
+const NOTHING_RAN: (&str, &str) = ("test.log", "blocked before anything was started");
+
+pub(super) const FIXTURES: &[Fixture] = &[
+    Fixture {
+        blocker: BlockerCode::UnownedRepository,
+        trigger: "the contract names the risk class `unowned`",
+        terms: &[("risk_class", "unowned")],
+        shows: &[NO_PATCH, NOTHING_RAN],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::CriticalRepository,
+        trigger: "the contract names the risk class `production`",
+        terms: &[("risk_class", "production")],
+        shows: &[NO_PATCH, NOTHING_RAN],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::GateMissing,
+        trigger: "the environment does not open the lane",
+        gate: None,
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("eligibility.json", "CTO_HARNESS_ALLOW_COMMAND"),
+        ],
+        ..PLAIN_CASE
+    },
+    Fixture {
+        blocker: BlockerCode::GateMissing,
+        variant: "wrong-value",
+        trigger: "the environment says `true` where only `1` opens the lane",
+        gate: Some("true"),
+        shows: &[NO_PATCH, NOTHING_RAN],
+        ..PLAIN_CASE
+    },
+    Fixture {
+        blocker: BlockerCode::StageGateMissing,
+        trigger: "the environment opens no stage",
+        stage_gate: None,
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("eligibility.json", "CTO_HARNESS_COMMAND_STAGE"),
+        ],
+        ..PLAIN_CASE
+    },
+    Fixture {
+        blocker: BlockerCode::StageGateMissing,
+        variant: "other-stage",
+        trigger: "the environment opens stage 2 and stage 3 is asked for",
+        stage_gate: Some("2"),
+        shows: &[NO_PATCH, NOTHING_RAN],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::StageGateMissing,
+        variant: "no-mode",
+        trigger: "the contract chooses no mutation mode",
+        terms: &[("mutation_mode", "null")],
+        shows: &[NO_PATCH, NOTHING_RAN],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::StageNotProven,
+        trigger: "a case wants its copy changed at stage 1, where nothing may change",
+        stage_gate: Some("1"),
+        stage: 1,
+        shows: &[NO_PATCH, NOTHING_RAN],
+        ..PLAIN_CASE
+    },
+    Fixture {
+        blocker: BlockerCode::SourceNotAdmitted,
+        trigger: "stage 4 is asked for and the program has no source admission",
+        stage_gate: Some("4"),
+        stage: 4,
+        // Without full confinement that stage is closed for this reason too.
+        companions: &[BlockerCode::SandboxUnavailable],
+        shows: &[NO_PATCH, NOTHING_RAN],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::SourceNotOwned,
+        trigger: "the repository belongs to another user",
+        work: Work::ForeignRepository,
+        shows: &[NO_PATCH, NOTHING_RAN],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::ApprovalMissing,
+        trigger: "the contract requires an approval and there is none",
+        terms: &[("approval_required", "true")],
+        shows: &[NO_PATCH, NOTHING_RAN],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::AllowedPathsMissing,
+        trigger: "the contract allows no path to change",
+        terms: &[("allowed_paths", "[]")],
+        shows: &[NO_PATCH, NOTHING_RAN],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::ForbiddenActionsMissing,
+        trigger: "the contract forbids one action of the ten and permits none",
+        terms: &[("forbidden_actions", "[push]")],
+        shows: &[NO_PATCH, NOTHING_RAN, ("report.json", "merge, deploy")],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::RepositoryUnsupported,
+        trigger: "the repository has no commit",
+        owner: "true",
+        shows: &[NO_PATCH, NOTHING_RAN, ("report.json", "no_commits")],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::RepositoryUnsupported,
+        variant: "history",
+        trigger: "the contract asks for a history that would show what it forbids to see",
+        terms: &[("history", "ancestors"), ("forbidden_paths", "[other.txt]")],
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("report.json", "history_shows_withheld"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::RepositoryUnsupported,
+        variant: "submodule",
+        trigger: "the tree holds a submodule",
+        owner: "git init -q sub && git -C sub commit -q --allow-empty -m sub && git -c advice.addEmbeddedRepo=false add -A && git commit -qm first",
+        shows: &[NO_PATCH, NOTHING_RAN, ("report.json", "submodules")],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::DirtyStartingTree,
+        trigger: "the source has an uncommitted change where the task may write",
+        owner: "git add -A -f && git commit -qm first && echo more >> src/a.txt",
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("trace.jsonl", "dirty_starting_tree"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::DirtyStartingTree,
+        variant: "setup",
+        trigger: "the setup changes a file of the baseline",
+        terms: &[("setup_commands", "['echo more >> other.txt']")],
+        shows: &[
+            NO_PATCH,
+            ("trace.jsonl", "dirty_starting_tree"),
+            ("report.json", "other.txt"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::SandboxUnavailable,
+        trigger: "no namespaces are to be had, and stage 3 needs them",
+        launch: Launch::WithoutNamespaces,
+        shows: &[NO_PATCH, NOTHING_RAN],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::SandboxUnavailable,
+        variant: "mounts",
+        trigger: "no namespaces are to be had, and a case's setup needs mounts",
+        terms: &[("setup_commands", "['true']")],
+        launch: Launch::WithoutNamespaces,
+        owner: COMMIT,
+        shows: &[NO_PATCH],
+        ..PLAIN_CASE
+    },
+    Fixture {
+        blocker: BlockerCode::ArtifactWriteFailure,
+        variant: "disk-floor",
+        trigger: "less space is free than the floor that `harness.yaml` sets",
+        config: "disk_floor_mb: 1000000000000",
+        shows: &[NO_PATCH, NOTHING_RAN, ("trace.jsonl", "floor")],
+        ..PLAIN
+    },
+];

@@ -1,0 +1,149 @@
+//! Which directories of the machine a confined process may read: the places of the programs on `PATH`, and no more.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::inputs::{InputFacts, InputRefusal, judge_input};
+
+/// Where the system's own programs and libraries are. They are always there, so nothing below them is listed again.
+pub const SYSTEM_ROOTS: [&str; 8] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+];
+
+/// Names of directories whose programs need what lies beside them.
+const PROGRAM_DIRECTORIES: [&str; 4] = ["bin", "sbin", "shims", "libexec"];
+
+/// What is known about the operator's search path.
+#[derive(Debug, Clone, Default)]
+pub struct ReadFacts {
+    /// Directories of `PATH`, as named and as they really are.
+    pub search_path: Vec<(PathBuf, PathBuf)>,
+    /// Toolchains and `read_paths` of the configuration, as named and as they really are.
+    pub named: Vec<(PathBuf, PathBuf)>,
+    pub user_home: Option<PathBuf>,
+    pub harness: Vec<PathBuf>,
+    pub repository: Option<PathBuf>,
+}
+
+/// What may be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadPaths {
+    /// Where it is seen -> where it really lies.
+    pub shown: BTreeMap<PathBuf, PathBuf>,
+    /// What was asked for and is not shown, with the reason.
+    pub refused: Vec<(PathBuf, InputRefusal)>,
+}
+
+/// Chooses what to show. A directory of the search path that may not be shown is left out; so is what it holds.
+pub fn read_paths(facts: &ReadFacts) -> ReadPaths {
+    let mut out = ReadPaths::default();
+    for (named, real) in &facts.search_path {
+        if is_system(real) {
+            continue;
+        }
+        let is_program_directory = real
+            .file_name()
+            .is_some_and(|name| PROGRAM_DIRECTORIES.iter().any(|known| name == *known));
+        // The whole installation where that shows nothing else, or else the programs alone.
+        let whole = match (named.parent(), real.parent()) {
+            (Some(named), Some(real)) if is_program_directory => Some((named, real)),
+            _ => None,
+        };
+        let whole = whole.filter(|(_, real)| {
+            facts.user_home.as_deref() != Some(*real) && facts.refusal(real).is_none()
+        });
+        let (named, real) = whole.unwrap_or((named, real));
+        out.add(facts, named, real);
+    }
+    for (named, real) in &facts.named {
+        if !is_system(real) {
+            out.add(facts, named, real);
+        }
+    }
+    out
+}
+
+impl ReadFacts {
+    fn refusal(&self, real: &Path) -> Option<InputRefusal> {
+        judge_input(&InputFacts {
+            path: real,
+            repository: self.repository.clone(),
+            user_home: self.user_home.clone(),
+            harness: self.harness.clone(),
+            // A toolchain is often a clone of its own repository; it is only read.
+            other_repository: None,
+        })
+    }
+}
+
+impl ReadPaths {
+    fn add(&mut self, facts: &ReadFacts, named: &Path, real: &Path) {
+        match facts.refusal(real) {
+            Some(why) => self.refused.push((named.to_owned(), why)),
+            None => {
+                self.shown.insert(named.to_owned(), real.to_owned());
+                self.shown.insert(real.to_owned(), real.to_owned());
+            }
+        }
+    }
+}
+
+fn is_system(path: &Path) -> bool {
+    SYSTEM_ROOTS.iter().any(|root| path.starts_with(root))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(search_path: &[&str]) -> ReadFacts {
+        let both = |p: &&str| (PathBuf::from(p), PathBuf::from(p));
+        ReadFacts {
+            search_path: search_path.iter().map(both).collect(),
+            named: Vec::new(),
+            user_home: Some("/home/you".into()),
+            harness: vec!["/home/you/.local/state/cto".into()],
+            repository: Some("/srv/app".into()),
+        }
+    }
+
+    fn shown(search_path: &[&str]) -> String {
+        let paths = read_paths(&facts(search_path));
+        let text: Vec<String> = paths
+            .shown
+            .keys()
+            .map(|p| p.display().to_string())
+            .collect();
+        text.join(" ")
+    }
+
+    #[test]
+    fn a_program_is_shown_with_its_installation_unless_that_shows_more() {
+        assert_eq!(shown(&["/usr/bin", "/usr/local/bin", "/bin"]), "");
+        assert_eq!(
+            shown(&["/home/you/.pyenv/versions/3.11/bin"]),
+            "/home/you/.pyenv/versions/3.11"
+        );
+        assert_eq!(shown(&["/home/you/.pyenv/shims"]), "/home/you/.pyenv");
+        // Credentials, the harness or everything else would come along.
+        assert_eq!(shown(&["/home/you/.cargo/bin"]), "/home/you/.cargo/bin");
+        assert_eq!(shown(&["/home/you/.local/bin"]), "/home/you/.local/bin");
+        assert_eq!(shown(&["/home/you/bin"]), "/home/you/bin");
+        assert_eq!(shown(&["/opt/tool/bin"]), "/opt/tool");
+        assert_eq!(shown(&["/srv/app/bin"]), "/srv/app/bin");
+    }
+
+    #[test]
+    fn what_may_not_be_shown_is_left_out_and_named() {
+        let paths = read_paths(&facts(&["/home/you/.ssh", "/", "/home/you", "/proc/self"]));
+        assert_eq!(paths.shown, BTreeMap::new());
+        assert_eq!(paths.refused.len(), 4);
+    }
+}

@@ -1,0 +1,307 @@
+//! How each run was asked for, kept in home so that it can be asked for again.
+//!
+//! A pack never names a repository's path, so this can't come from one: runs of elsewhere have no request here. What the
+//! task was comes from the pack alone, after it was verified.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use cto_contract::artifact::TASK_CONTRACT;
+use cto_contract::ids::{CaseId, RunId};
+use cto_contract::task::TaskContract;
+use cto_contract::text::{path_text, unquote_path};
+use cto_contract::verify::Integrity;
+use cto_contract::wire_const;
+use cto_contract::words::{Lane, Stage};
+use cto_evidence::pack::PackDir;
+use cto_evidence::verify::{VerifyOptions, verify};
+use serde::{Deserialize, Serialize};
+
+use crate::cases::{CaseError, Catalog};
+use crate::harness::{Harness, RunRequest};
+use crate::home::Home;
+use crate::task::{RepositoryTask, Task};
+
+/// Longest note of a rerun: it becomes part of the instruction.
+pub const NOTE_BYTES_MAX: usize = 16 << 10;
+/// Largest contract or request that is read back.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+/// The heading above a note in the instruction.
+const FEEDBACK: &str = "Feedback on the earlier attempt";
+
+wire_const! {
+    /// Schema tag of a kept request.
+    pub struct RequestSchema: &'static str = "cto.run-request/v1"
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    schema: RequestSchema,
+    run_id: RunId,
+    task: KeptTask,
+    lane: Lane,
+    stage: Option<Stage>,
+    timeout_seconds: Option<u64>,
+    cheat: Option<String>,
+    conformance: bool,
+    argv: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+enum KeptTask {
+    Case { id: CaseId, cases: Option<String> },
+    Repository { path: String, rev: Option<String> },
+}
+
+/// Why a run can't be asked for again.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    #[error("how run {run_id} was asked for is not known here: it was not started in this home")]
+    Unknown { run_id: RunId },
+    #[error("could not read `{path}`")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("`{path}` is not the request of that run")]
+    Malformed {
+        path: PathBuf,
+        source: Option<serde_json::Error>,
+    },
+    #[error("the pack of run {run_id} does not verify ({code}: {message})")]
+    Broken {
+        run_id: RunId,
+        code: String,
+        message: String,
+    },
+    #[error("the note is empty")]
+    EmptyNote,
+    #[error("the note has {0} bytes, more than {NOTE_BYTES_MAX}")]
+    LongNote(usize),
+    #[error("the case can't be run again")]
+    Case(#[from] CaseError),
+}
+
+impl RequestError {
+    /// Machine-readable code of the error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "request_unknown",
+            Self::Read { .. } => "request_unreadable",
+            Self::Malformed { .. } => "request_malformed",
+            Self::Broken { .. } => "pack_broken",
+            Self::EmptyNote | Self::LongNote(_) => "note_refused",
+            Self::Case(e) => e.code(),
+        }
+    }
+}
+
+/// A request for a new attempt.
+#[derive(Debug)]
+pub struct Again {
+    pub request: RunRequest,
+    /// The case says something else now than the contract of the earlier attempt.
+    pub case_changed: bool,
+}
+
+fn path_of(home: &Home, run_id: &RunId) -> PathBuf {
+    home.requests().join(format!("{run_id}.json"))
+}
+
+/// Keeps how a run was asked for, private to its owner. Called before the run is given out.
+pub(crate) fn keep(home: &Home, run_id: &RunId, request: &RunRequest) -> io::Result<()> {
+    let absolute = |path: &Path| -> io::Result<String> {
+        let path = std::path::absolute(path)?;
+        Ok(path_text(path.as_os_str().as_bytes()))
+    };
+    let task = match &request.task {
+        Task::Case(case) => KeptTask::Case {
+            id: case.file.id.clone(),
+            cases: case.found_in().map(absolute).transpose()?,
+        },
+        Task::Repository(task) => KeptTask::Repository {
+            path: absolute(&task.path)?,
+            rev: task.rev.clone(),
+        },
+    };
+    let kept = Kept {
+        schema: RequestSchema,
+        run_id: run_id.clone(),
+        task,
+        lane: request.lane,
+        stage: request.stage,
+        timeout_seconds: request.timeout_seconds,
+        cheat: request.cheat.clone(),
+        conformance: request.conformance,
+        argv: request.argv.clone(),
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(home.requests())?;
+    let path = path_of(home, run_id);
+    let part = home.requests().join(format!(".{run_id}.part"));
+    let mut file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&part)?;
+    file.write_all(&serde_json::to_vec_pretty(&kept)?)?;
+    fs::rename(part, path)
+}
+
+fn path_from(text: &str) -> Option<PathBuf> {
+    if !text.starts_with('"') {
+        return Some(PathBuf::from(text));
+    }
+    let (bytes, rest) = unquote_path(text.as_bytes())?;
+    rest.is_empty()
+        .then(|| PathBuf::from(std::ffi::OsString::from_vec(bytes)))
+}
+
+fn load(home: &Home, run_id: &RunId) -> Result<Kept, RequestError> {
+    let path = path_of(home, run_id);
+    let mut bytes = Vec::new();
+    let read =
+        File::open(&path).and_then(|file| file.take(RECORD_BYTES_MAX).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Err(RequestError::Unknown {
+                run_id: run_id.clone(),
+            });
+        }
+        Err(source) => return Err(RequestError::Read { path, source }),
+    }
+    let kept: Kept = match serde_json::from_slice(&bytes) {
+        Ok(kept) => kept,
+        Err(e) => {
+            return Err(RequestError::Malformed {
+                path,
+                source: Some(e),
+            });
+        }
+    };
+    if kept.run_id != *run_id {
+        return Err(RequestError::Malformed { path, source: None });
+    }
+    Ok(kept)
+}
+
+/// Reads the contract of a pack that verifies: what it allows is about to be allowed again.
+fn contract(harness: &Harness, run_id: &RunId, pack: &Path) -> Result<TaskContract, RequestError> {
+    let options = VerifyOptions {
+        trusted: harness.config.trusted.clone(),
+        expect_run: Some(run_id.clone()),
+        ..VerifyOptions::default()
+    };
+    let verified = verify(pack, &options);
+    let broken = |code: String, message: String| RequestError::Broken {
+        run_id: run_id.clone(),
+        code,
+        message,
+    };
+    if !verified.ok || verified.integrity != Integrity::Ok {
+        let first = verified.errors.first();
+        return Err(broken(
+            first.map_or_else(|| "not_a_pack".to_owned(), |e| e.code.to_string()),
+            first.map_or_else(String::new, |e| e.message.clone()),
+        ));
+    }
+    let path = pack.join(TASK_CONTRACT);
+    let mut bytes = Vec::new();
+    PackDir::open(pack)
+        .and_then(|dir| dir.open_path(TASK_CONTRACT))
+        .and_then(|file| file.take(RECORD_BYTES_MAX).read_to_end(&mut bytes))
+        .map_err(|source| RequestError::Read { path, source })?;
+    serde_json::from_slice(&bytes).map_err(|e| broken("schema_invalid".to_owned(), e.to_string()))
+}
+
+/// The instruction with a note below it. Notes of earlier reruns stay: the last one is at the end.
+fn with_feedback(instruction: &str, note: &str) -> String {
+    format!(
+        "{}\n\n## {FEEDBACK}\n\n{}\n",
+        instruction.trim_end(),
+        note.trim()
+    )
+}
+
+/// Makes the request of a new attempt: the same task, lane, stage and program, with a note in the instruction.
+pub fn again(
+    harness: &Harness,
+    run_id: &RunId,
+    pack: &Path,
+    note: &str,
+) -> Result<Again, RequestError> {
+    if note.trim().is_empty() {
+        return Err(RequestError::EmptyNote);
+    }
+    if note.len() > NOTE_BYTES_MAX {
+        return Err(RequestError::LongNote(note.len()));
+    }
+    let kept = load(&harness.home, run_id)?;
+    let mut contract = contract(harness, run_id, pack)?;
+    let malformed = || RequestError::Malformed {
+        path: path_of(&harness.home, run_id),
+        source: None,
+    };
+    contract.instruction = with_feedback(&contract.instruction, note);
+    let mut case_changed = false;
+    let task = match kept.task {
+        KeptTask::Case { id, cases } => {
+            let extra = cases
+                .map(|dir| path_from(&dir).ok_or_else(malformed))
+                .transpose()?;
+            let mut case = Catalog { extra }.find(id.as_str())?;
+            case.file.instruction.clone_from(&contract.instruction);
+            case_changed = case.file.contract() != contract;
+            Task::Case(case)
+        }
+        KeptTask::Repository { path, rev } => Task::Repository(RepositoryTask {
+            path: path_from(&path).ok_or_else(malformed)?,
+            contract,
+            rev,
+        }),
+    };
+    Ok(Again {
+        request: RunRequest {
+            task,
+            lane: kept.lane,
+            argv: kept.argv,
+            stage: kept.stage,
+            timeout_seconds: kept.timeout_seconds,
+            cheat: kept.cheat,
+            parent: Some(run_id.clone()),
+            conformance: kept.conformance,
+        },
+        case_changed,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_stands_under_its_heading_and_earlier_ones_stay() {
+        let once = with_feedback("Do it.\n", "  Not like that.\n");
+        assert_eq!(
+            once,
+            "Do it.\n\n## Feedback on the earlier attempt\n\nNot like that.\n"
+        );
+        let twice = with_feedback(&once, "Nor so.");
+        assert!(twice.starts_with(once.trim_end()) && twice.ends_with("\n\nNor so.\n"));
+    }
+
+    #[test]
+    fn a_path_that_is_no_text_survives_being_kept() {
+        for bytes in [&b"/a/b"[..], b"/a \"b\"", b"/\xff\n", b"\"quoted"] {
+            let text = path_text(bytes);
+            assert_eq!(path_from(&text).unwrap().as_os_str().as_bytes(), bytes);
+        }
+        assert_eq!(path_from("\"open"), None);
+    }
+}

@@ -1,0 +1,388 @@
+//! `bench checkout`: workspaces, the look at the source and the diff against git's own; runs side by side against a row.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+
+use super::measure::{Cost, alternate, measure, median_wall};
+use super::run::{FORBIDDEN, interpreter_first, machine};
+use crate::process::{cargo, output_of};
+use crate::workspace::Workspace;
+
+const FILES: usize = 50_000;
+const CHANGED_FILES: usize = 10;
+const RUNS: usize = 100;
+/// Git as nobody has configured it.
+const GIT_ENV: [(&str, &str); 6] = [
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_AUTHOR_NAME", "bench"),
+    ("GIT_AUTHOR_EMAIL", "bench@example.org"),
+    ("GIT_COMMITTER_NAME", "bench"),
+    ("GIT_COMMITTER_EMAIL", "bench@example.org"),
+];
+
+struct Bench {
+    cto: PathBuf,
+    /// The operations of the checkout crate, one a process.
+    operation: PathBuf,
+    place: tempfile::TempDir,
+    path: String,
+}
+
+pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
+    let rounds: usize = args
+        .first()
+        .map_or(Ok(5), |n| n.parse())
+        .context("the number of rounds is not a number")?;
+    let workspace = Workspace::load()?;
+    for package in [
+        ["--package", "cto-cli", "--bin", "cto"],
+        ["--package", "cto-checkout", "--example", "checkout"],
+    ] {
+        let built = cargo()
+            .args(["build", "--release"])
+            .args(package)
+            .current_dir(&workspace.root)
+            .status()?;
+        if !built.success() {
+            bail!("the release build failed");
+        }
+    }
+    let release = workspace.target.join("release");
+    let bench = Bench {
+        cto: release.join("cto"),
+        operation: release.join("examples/checkout"),
+        place: tempfile::Builder::new()
+            .prefix("bench-")
+            .tempdir_in(&workspace.target)?,
+        path: interpreter_first()?,
+    };
+    println!("machine: {}", machine());
+    println!("rounds: {rounds}, both sides alternating; wall is the median; {FILES} files\n");
+    bench.repository()?;
+    bench.workspaces(rounds)?;
+    bench.looks(rounds)?;
+    bench.diffs(rounds)?;
+    bench.side_by_side(rounds.div_ceil(2))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says how two sides compare, and against what goal.
+fn tell(what: &str, ours: &[Cost], theirs: &[Cost], goal: Goal) {
+    let (own, other) = (median_wall(ours), median_wall(theirs));
+    let (ratio, met, wanted) = match goal {
+        Goal::Faster(times) => (
+            format!("{:.1} × faster", other / own),
+            other / own >= times,
+            format!("at least {times} × faster"),
+        ),
+        Goal::AtMost(times) => (
+            format!("{:.2} × its time", own / other),
+            own / other <= times,
+            format!("at most {times} ×"),
+        ),
+        Goal::None => (
+            format!("{:.2} × its time", own / other),
+            true,
+            String::new(),
+        ),
+    };
+    let goal = match (wanted.is_empty(), met) {
+        (true, _) => String::new(),
+        (false, true) => format!(" (goal: {wanted}: reached)"),
+        (false, false) => format!(" (goal: {wanted}: MISSED)"),
+    };
+    println!(
+        "  {what}: {:.1} ms against {:.1} ms: {ratio}{goal}",
+        own * 1e3,
+        other * 1e3
+    );
+}
+
+#[derive(Clone, Copy)]
+enum Goal {
+    Faster(f64),
+    AtMost(f64),
+    None,
+}
+
+impl Bench {
+    fn at(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .envs(GIT_ENV)
+            .env("PATH", &self.path)
+            .env("HOME", self.place.path())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("CTO_HOME", self.at("home"))
+            .env("XDG_CONFIG_HOME", self.at("config"))
+            .env("CTO_HARNESS_ALLOW_COMMAND", "1")
+            .env("CTO_HARNESS_COMMAND_STAGE", "3");
+        command
+    }
+
+    fn git(&self, dir: &Path, args: &[&str]) -> Command {
+        let mut command = self.command(Path::new("git"));
+        command.args(args).current_dir(dir);
+        command
+    }
+
+    /// An empty place of its own; what an earlier round left there goes first, unmeasured.
+    fn fresh(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let place = self.at(name);
+        if place.exists() {
+            std::fs::remove_dir_all(&place)?;
+        }
+        std::fs::create_dir_all(&place)?;
+        Ok(place)
+    }
+
+    /// A repository as they are: some five levels deep, some ten files a directory, most of them small; one pack.
+    fn repository(&self) -> anyhow::Result<()> {
+        let repo = self.fresh("repo")?;
+        for n in 0..FILES {
+            let dir = format!(
+                "part{:02}/module{:02}/{}{:03}",
+                n / 2_500,
+                n / 250 % 10,
+                ["src/area", "tests/area", "src/deep/er/area"][n / 10 % 3],
+                n / 10 % 25
+            );
+            let below = repo.join(dir);
+            std::fs::create_dir_all(&below)?;
+            // From 60 bytes to 10 KiB, and no two alike.
+            let lines = 1 + (n * 7_919 % 97) * (n * 104_729 % 97) / 55;
+            let text = format!("line of file {n}, which says nothing that matters much\n");
+            std::fs::write(below.join(format!("file{n:05}.txt")), text.repeat(lines))?;
+        }
+        for args in [
+            &["init", "-q", "-b", "main", "."][..],
+            &["add", "-A"],
+            &["commit", "-qm", "all"],
+            &["repack", "-adq"],
+            &["status", "--porcelain"],
+        ] {
+            output_of(&mut self.git(&repo, args))?;
+        }
+        Ok(())
+    }
+
+    fn operate(&self, words: &[&str], paths: &[&Path]) -> Command {
+        let mut command = self.command(&self.operation);
+        command.arg(words[0]).args(paths).args(&words[1..]);
+        command
+    }
+
+    fn ready(&self, cache: &Path, kind: &str) -> anyhow::Result<Cost> {
+        let place = self.fresh("ready")?;
+        let repo = self.at("repo");
+        measure(&mut self.operate(&["ready", kind], &[cache, &repo, &place]))
+    }
+
+    fn workspaces(&self, rounds: usize) -> anyhow::Result<()> {
+        let (repo, cache) = (self.at("repo"), self.fresh("cache")?);
+        let clone = |_| {
+            let place = self.fresh("clone")?;
+            measure(
+                self.git(&place, &["clone", "-q", "--local"])
+                    .arg(&repo)
+                    .arg("to"),
+            )
+        };
+        let copy = |_| {
+            let place = self.fresh("cp")?;
+            measure(
+                self.command(Path::new("cp"))
+                    .arg("-a")
+                    .arg(&repo)
+                    .arg(place.join("to")),
+            )
+        };
+        println!("ready workspace, against `git clone --local`");
+        let cold = |kind: &'static str| {
+            move |_| {
+                let cache = self.fresh("cold")?;
+                self.ready(&cache, kind)
+            }
+        };
+        self.ready(&cache, "overlay")?;
+        let overlay = self.can_overlay()?;
+        let (warm, cloned) = alternate(rounds, |_| self.ready(&cache, "overlay"), clone)?;
+        if overlay {
+            tell("warm, overlay", &warm, &cloned, Goal::Faster(20.0));
+        } else {
+            println!("  warm, overlay: this kernel refuses to mount one");
+        }
+        let (ours, theirs) = alternate(rounds, cold("overlay"), clone)?;
+        tell("cold, overlay", &ours, &theirs, Goal::AtMost(1.0));
+        let (ours, theirs) = alternate(rounds, |_| self.ready(&cache, "copy"), clone)?;
+        tell("warm, copy", &ours, &theirs, Goal::None);
+        let (ours, theirs) = alternate(rounds, cold("copy"), clone)?;
+        tell("cold, copy", &ours, &theirs, Goal::AtMost(1.0));
+        let (copied, cloned) = alternate(rounds, copy, clone)?;
+        tell("`cp -a`", &copied, &cloned, Goal::None);
+        tell("warm, overlay, against `cp -a`", &warm, &copied, Goal::None);
+        self.plan()?;
+        let (ours, theirs) = alternate(rounds, |_| self.plan(), clone)?;
+        tell(
+            "whole `cto run --plan`, with gates and the look at the source",
+            &ours,
+            &theirs,
+            Goal::None,
+        );
+        println!();
+        Ok(())
+    }
+
+    fn plan(&self) -> anyhow::Result<Cost> {
+        let contract = self.at("task.yaml");
+        std::fs::write(
+            &contract,
+            format!(
+                "schema: cto.contract/v1\ntask_id: bench\ntitle: Bench\ninstruction: Bench.\nrisk_class: copied\nmutation_mode: copied-fixture\nallowed_paths: [part00/]\nforbidden_actions: {FORBIDDEN}\nverification_commands: ['true']\n"
+            ),
+        )?;
+        measure(
+            self.command(&self.cto)
+                .args([
+                    "run", "--engine", "command", "--stage", "3", "--plan", "--json", "--repo",
+                ])
+                .arg(self.at("repo"))
+                .arg("--contract")
+                .arg(&contract)
+                .args(["--", "true"]),
+        )
+    }
+
+    /// Whether a run sees this tree through an overlay here, by the plan's own word.
+    fn can_overlay(&self) -> anyhow::Result<bool> {
+        self.plan()?;
+        let shown = output_of(
+            self.command(&self.cto)
+                .args([
+                    "run", "--engine", "command", "--stage", "3", "--plan", "--json", "--repo",
+                ])
+                .arg(self.at("repo"))
+                .arg("--contract")
+                .arg(self.at("task.yaml"))
+                .args(["--", "true"]),
+        )?;
+        Ok(shown.contains("\"workspace_kind\": \"overlay\""))
+    }
+
+    fn looks(&self, rounds: usize) -> anyhow::Result<()> {
+        let repo = self.at("repo");
+        let ours = |_| {
+            let place = self.fresh("look")?;
+            measure(&mut self.operate(&["fingerprint"], &[&repo, &place]))
+        };
+        let status = |_| measure(&mut self.git(&repo, &["status", "--porcelain"]));
+        let (ours, theirs) = alternate(rounds, ours, status)?;
+        println!("fingerprint of the source, against `git status`");
+        tell("whole process", &ours, &theirs, Goal::AtMost(1.5));
+        println!();
+        Ok(())
+    }
+
+    fn diffs(&self, rounds: usize) -> anyhow::Result<()> {
+        let place = self.fresh("diffed")?;
+        let repo = self.at("repo");
+        output_of(
+            self.git(&place, &["clone", "-q", "--local"])
+                .arg(&repo)
+                .arg("to"),
+        )?;
+        let clone = place.join("to");
+        let listed = output_of(&mut self.git(&clone, &["ls-files"]))?;
+        for path in listed.lines().step_by(FILES / CHANGED_FILES) {
+            let full = clone.join(path);
+            let text = std::fs::read_to_string(&full)? + "a line more\n";
+            std::fs::write(full, text)?;
+        }
+        // It ends with 1 because files differ, which is the point.
+        self.git(&clone, &["update-index", "-q", "--refresh"])
+            .status()?;
+        let theirs = |_| {
+            measure(&mut self.git(
+                &clone,
+                &["diff", "--binary", "--full-index", "--no-renames"],
+            ))
+        };
+        println!(
+            "diff with {CHANGED_FILES} changed files, against `git diff` on a refreshed index"
+        );
+        for kind in ["overlay", "copy"] {
+            let ours = |_| {
+                let (place, cache) = (self.fresh("ready")?, self.at("cache"));
+                let told = output_of(&mut self.operate(&["diff", kind], &[&cache, &repo, &place]))?;
+                let nanos = told.lines().last().context("no time was told")?.parse()?;
+                Ok(Cost {
+                    wall: Duration::from_nanos(nanos),
+                    cpu: Duration::ZERO,
+                })
+            };
+            let (ours, theirs) = alternate(rounds, ours, theirs)?;
+            tell(
+                &format!("{kind}, changes and patch"),
+                &ours,
+                &theirs,
+                Goal::AtMost(1.5),
+            );
+        }
+        println!();
+        Ok(())
+    }
+
+    /// The shipped cases and as many small ones as it takes to a hundred.
+    fn side_by_side(&self, rounds: usize) -> anyhow::Result<()> {
+        let cases = self.fresh("cases")?;
+        let shipped = output_of(self.command(&self.cto).args(["cases", "--json"]))?
+            .matches("\"id\":")
+            .count();
+        for n in shipped..RUNS {
+            let dir = cases.join(format!("small-{n:03}"));
+            std::fs::create_dir_all(dir.join("workspace"))?;
+            std::fs::write(
+                dir.join("workspace/adder.py"),
+                "def add(a, b):\n    return a - b\n",
+            )?;
+            std::fs::write(
+                dir.join("workspace/test_adder.py"),
+                "import unittest\n\nfrom adder import add\n\n\nclass Adds(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 2), 4)\n",
+            )?;
+            std::fs::write(
+                dir.join("fake.patch"),
+                "diff --git a/adder.py b/adder.py\n--- a/adder.py\n+++ b/adder.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n",
+            )?;
+            std::fs::write(
+                dir.join("case.yaml"),
+                format!(
+                    "schema: cto.case/v1\nid: small-{n:03}\ntitle: Add\ninstruction: Make add add\nallowed_paths: [adder.py]\nforbidden_actions: {FORBIDDEN}\nverification_commands: [{{run: python3 -m unittest -q, must_fail_before: true}}]\n"
+                ),
+            )?;
+        }
+        let matrix = |jobs: &'static str| {
+            let cases = &cases;
+            move |_| {
+                measure(
+                    self.command(&self.cto)
+                        .args(["matrix", "-q", "--json", "--jobs", jobs, "--cases"])
+                        .arg(cases),
+                )
+            }
+        };
+        matrix("2")(0)?;
+        let (two, one) = alternate(rounds, matrix("2"), matrix("1"))?;
+        println!("{RUNS} fake runs by `cto matrix`, two at a time against one after the other");
+        tell("--jobs 2 against --jobs 1", &two, &one, Goal::Faster(1.7));
+        Ok(())
+    }
+}
