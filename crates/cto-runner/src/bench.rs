@@ -142,6 +142,9 @@ impl Ground {
                 limits,
                 network: Network::None,
                 grace: GRACE,
+                root: cto_sandbox::Root::default(),
+                tree: cto_sandbox::TreeLimits::default(),
+                run_as: None,
             };
             let launched = launcher.launch(&request, stop, &mut |_, _| {});
             Ok(launched.is_ok_and(|o| o.end == End::Exited(0)))
@@ -271,6 +274,9 @@ impl Bench {
             limits,
             network: Network::None,
             grace: GRACE,
+            root: cto_sandbox::Root::default(),
+            tree: cto_sandbox::TreeLimits::default(),
+            run_as: None,
         })
     }
 }

@@ -31,6 +31,9 @@ pub enum LaunchError {
         what: &'static str,
         source: io::Error,
     },
+    /// An attempt to get out succeeded, or a control failed: nothing was started.
+    #[error("the sandbox does not hold: {what}")]
+    Unproven { what: String },
     #[error("process confinement is not available here: {reason}")]
     Unavailable { reason: String },
 }

@@ -5,7 +5,11 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::{Class, Confinement, Layer, LayerName, Provider, Survivors};
-use crate::request::{Limits, Network};
+use crate::request::{Limits, Network, TreeLimits};
+
+/// What a kernel says that was built or started without Landlock: ENOSYS and EOPNOTSUPP, by number because this file is
+/// read on every system.
+const NO_LANDLOCK: [i32; 2] = [38, 95];
 
 /// One thing that was tried, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +61,35 @@ pub(crate) enum Fallback {
     WrongSystem,
 }
 
+/// Whether Landlock holds, and which version of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LandlockFact {
+    pub(crate) applied: Applied,
+    pub(crate) abi: u32,
+}
+
+/// The layers that only a root from nothing has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RootFacts {
+    pub(crate) root: Applied,
+    pub(crate) landlock: LandlockFact,
+    pub(crate) seccomp: Applied,
+    /// The change to another user, asked for by root only.
+    pub(crate) dropped: Applied,
+}
+
+impl RootFacts {
+    pub(crate) const NOT_ASKED: Self = Self {
+        root: Applied::NotAsked,
+        landlock: LandlockFact {
+            applied: Applied::NotAsked,
+            abi: 0,
+        },
+        seccomp: Applied::NotAsked,
+        dropped: Applied::NotAsked,
+    };
+}
+
 /// Everything that the list of layers is made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Facts {
@@ -70,6 +103,7 @@ pub(crate) struct Facts {
     pub(crate) read_only: Applied,
     pub(crate) no_capabilities: Applied,
     pub(crate) uid: u32,
+    pub(crate) inner: RootFacts,
 }
 
 impl Facts {
@@ -86,6 +120,7 @@ impl Facts {
             read_only: Applied::NotAsked,
             no_capabilities,
             uid,
+            inner: RootFacts::NOT_ASKED,
         }
     }
 
@@ -109,6 +144,7 @@ impl Facts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) limits: &'a Limits,
+    pub(crate) tree: TreeLimits,
     pub(crate) network: Network,
     pub(crate) read_only: usize,
 }
@@ -132,9 +168,40 @@ pub(crate) fn confinement(
         .collect();
     Confinement {
         provider: Provider::Native,
-        class: facts.class,
+        class: class(facts),
         layers,
         survivors,
+    }
+}
+
+/// Returns how much holds in all: the highest class of which no part is missing.
+fn class(facts: &Facts) -> Class {
+    let RootFacts {
+        root,
+        landlock,
+        seccomp,
+        dropped: _,
+    } = facts.inner;
+    let landlock = match landlock.applied {
+        Applied::Yes => true,
+        Applied::NotAsked => false,
+        // A kernel without it: the second wall is missing, the first one stands.
+        Applied::Refused { errno } => NO_LANDLOCK.contains(&errno),
+    };
+    let layers = [
+        root,
+        seccomp,
+        facts.network,
+        facts.ipc,
+        facts.uts,
+        facts.own_proc,
+        facts.no_capabilities,
+    ];
+    let all = layers.iter().all(|&applied| applied == Applied::Yes);
+    match facts.class {
+        Class::Group => Class::Group,
+        Class::Process | Class::Full if all && landlock && facts.uid != 0 => Class::Full,
+        Class::Process | Class::Full => Class::Process,
     }
 }
 
@@ -146,7 +213,12 @@ fn layer(name: LayerName, facts: &Facts, asked: Option<Asked<'_>>) -> (bool, Str
         ),
         LayerName::MountNamespace => base(
             facts,
-            "own mount table, private; the host's files are still visible in it",
+            match facts.inner.root {
+                Applied::Yes => "own mount table, private",
+                Applied::NotAsked | Applied::Refused { .. } => {
+                    "own mount table, private; the host's files are still visible in it"
+                }
+            },
         ),
         LayerName::PidNamespace => {
             base(facts, "own process ids; all die with the namespace's init")
@@ -181,18 +253,48 @@ fn layer(name: LayerName, facts: &Facts, asked: Option<Asked<'_>>) -> (bool, Str
             None => held(facts, "set by each launch"),
         },
         LayerName::ResourceLimits => limits(facts, asked),
-        LayerName::RootFromNothing
-        | LayerName::Landlock
-        | LayerName::Seccomp
-        | LayerName::Recorder
-        | LayerName::EgressForwarder => (false, "not part of this version".to_owned()),
-        LayerName::UnprivilegedUid => match facts.uid {
-            0 => (
-                false,
-                "runs as uid 0: files of root can be read and written".to_owned(),
+        LayerName::RootFromNothing => extra(
+            facts,
+            facts.inner.root,
+            "own root in memory: only what was named exists in it, and the host's root is detached",
+        ),
+        LayerName::Landlock => {
+            let LandlockFact { applied, abi } = facts.inner.landlock;
+            extra(
+                facts,
+                applied,
+                &format!("version {abi}: reads and writes only where the mounts allow them"),
+            )
+        }
+        LayerName::Seccomp => extra(
+            facts,
+            facts.inner.seccomp,
+            "no namespaces, mounts, io_uring, bpf, keys, tracing or special sockets; foreign calls are killed",
+        ),
+        LayerName::Recorder | LayerName::EgressForwarder => {
+            (false, "not part of this version".to_owned())
+        }
+        LayerName::UnprivilegedUid => user(facts),
+    }
+}
+
+fn user(facts: &Facts) -> (bool, String) {
+    match (facts.uid, facts.inner.dropped) {
+        (0, Applied::Refused { errno }) => (
+            false,
+            format!(
+                "runs as uid 0, because the workspace could not be shown to another user: {}",
+                error_text(errno)
             ),
-            uid => held(facts, &format!("runs as uid {uid}")),
-        },
+        ),
+        (0, Applied::Yes | Applied::NotAsked) => (
+            false,
+            "runs as uid 0: files of root can be read and written".to_owned(),
+        ),
+        (uid, Applied::Yes) => held(facts, &format!("started by root, runs as uid {uid}")),
+        (uid, Applied::NotAsked | Applied::Refused { .. }) => {
+            held(facts, &format!("runs as uid {uid}"))
+        }
     }
 }
 
@@ -206,7 +308,7 @@ fn held(facts: &Facts, detail: &str) -> (bool, String) {
 
 fn base(facts: &Facts, detail: &str) -> (bool, String) {
     match facts.class {
-        Class::Process => (true, detail.to_owned()),
+        Class::Process | Class::Full => (true, detail.to_owned()),
         Class::Group => (false, facts.missing()),
     }
 }
@@ -215,9 +317,9 @@ fn base(facts: &Facts, detail: &str) -> (bool, String) {
 fn extra(facts: &Facts, applied: Applied, detail: &str) -> (bool, String) {
     match (facts.class, applied) {
         (Class::Group, _) => (false, facts.missing()),
-        (Class::Process, Applied::Yes) => (true, detail.to_owned()),
-        (Class::Process, Applied::NotAsked) => (false, "not asked for".to_owned()),
-        (Class::Process, Applied::Refused { errno }) => (false, refused(errno)),
+        (Class::Process | Class::Full, Applied::Yes) => (true, detail.to_owned()),
+        (Class::Process | Class::Full, Applied::NotAsked) => (false, "not asked for".to_owned()),
+        (Class::Process | Class::Full, Applied::Refused { errno }) => (false, refused(errno)),
     }
 }
 
@@ -253,7 +355,7 @@ fn capabilities(facts: &Facts) -> (bool, String) {
 }
 
 fn limits(facts: &Facts, asked: Option<Asked<'_>>) -> (bool, String) {
-    let Some(Asked { limits, .. }) = asked else {
+    let Some(Asked { limits, tree, .. }) = asked else {
         return held(facts, "set by each launch");
     };
     let exempt = if facts.uid == 0 {
@@ -266,6 +368,9 @@ fn limits(facts: &Facts, asked: Option<Asked<'_>>) -> (bool, String) {
         ("file bytes", limits.file_bytes, ""),
         ("open files", limits.open_files, ""),
         ("processes", limits.processes, exempt),
+        ("memory bytes", tree.memory_bytes, " (looked at)"),
+        ("disk bytes", tree.disk_bytes, " (looked at)"),
+        ("disk files", tree.disk_files, " (looked at)"),
     ]
     .into_iter()
     .filter_map(|(what, limit, note)| Some(format!("{what} {}{note}", limit?)))
@@ -285,106 +390,4 @@ fn error_text(errno: i32) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::outcome::Proof;
-
-    const EPERM: i32 = 1;
-    const NOTHING: Survivors = Survivors::None {
-        proof: Proof::NothingStarted,
-    };
-
-    fn full() -> Facts {
-        Facts {
-            class: Class::Process,
-            fallback: None,
-            network: Applied::Yes,
-            loopback: Applied::Yes,
-            ipc: Applied::Yes,
-            uts: Applied::Yes,
-            own_proc: Applied::Yes,
-            read_only: Applied::Yes,
-            no_capabilities: Applied::Yes,
-            uid: 1000,
-        }
-    }
-
-    fn missing(facts: &Facts) -> String {
-        confinement(facts, None, NOTHING)
-            .layers
-            .iter()
-            .filter(|l| !l.in_force)
-            .map(|l| l.name.as_str())
-            .collect::<Vec<_>>()
-            .join(" ")
-    }
-
-    #[test]
-    fn every_layer_is_listed_once_and_explained() {
-        for facts in [
-            full(),
-            Facts::group(Some(Fallback::Forced), 0, Applied::Yes),
-        ] {
-            let listed = confinement(&facts, None, NOTHING).layers;
-            let names: Vec<_> = listed.iter().map(|l| l.name).collect();
-            assert_eq!(names, LayerName::ALL);
-            assert!(listed.iter().all(|l| !l.detail.is_empty()));
-        }
-    }
-
-    #[test]
-    fn what_is_not_built_yet_is_never_in_force() {
-        let later = "root_from_nothing landlock seccomp recorder egress_forwarder";
-        assert_eq!(missing(&full()), later);
-    }
-
-    #[test]
-    fn a_refusal_takes_away_exactly_its_layer() {
-        let refused = Applied::Refused { errno: EPERM };
-        let later = "root_from_nothing landlock seccomp recorder egress_forwarder";
-        let of = |change: fn(&mut Facts, Applied)| {
-            let mut facts = full();
-            change(&mut facts, refused);
-            missing(&facts)
-        };
-        assert_eq!(
-            of(|f, a| f.network = a),
-            format!("network_namespace {later}")
-        );
-        assert_eq!(of(|f, a| f.ipc = a), format!("ipc_namespace {later}"));
-        assert_eq!(of(|f, a| f.uts = a), format!("uts_namespace {later}"));
-        assert_eq!(of(|f, a| f.own_proc = a), format!("own_proc {later}"));
-        assert_eq!(
-            of(|f, a| f.no_capabilities = a),
-            format!("no_capabilities {later}")
-        );
-        assert_eq!(of(|f, _| f.uid = 0), format!("{later} unprivileged_uid"));
-    }
-
-    #[test]
-    fn without_namespaces_none_of_their_layers_is_in_force() {
-        let refusal = Refusal {
-            step: BaseStep::Create,
-            errno: EPERM,
-        };
-        let facts = Facts::group(Some(Fallback::Refused(refusal)), 1000, Applied::Yes);
-        assert_eq!(
-            missing(&facts),
-            "user_namespace mount_namespace pid_namespace network_namespace ipc_namespace uts_namespace own_proc \
-             read_only_paths root_from_nothing landlock seccomp recorder egress_forwarder"
-        );
-        let first = &confinement(&facts, None, NOTHING).layers[0];
-        assert!(first.detail.contains("create the namespaces"), "{first:?}");
-    }
-
-    #[test]
-    fn layer_names_are_frozen() {
-        let names: Vec<_> = LayerName::ALL.iter().map(|n| n.as_str()).collect();
-        assert_eq!(
-            names.join(" "),
-            "user_namespace mount_namespace pid_namespace network_namespace ipc_namespace uts_namespace own_proc \
-             read_only_paths closed_descriptors built_environment no_new_privileges no_capabilities wall_clock output_cap \
-             resource_limits root_from_nothing landlock seccomp recorder egress_forwarder unprivileged_uid"
-        );
-    }
-}
+mod tests;

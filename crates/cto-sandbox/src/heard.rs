@@ -2,6 +2,7 @@
 
 use crate::error::LaunchError;
 use crate::facts::{Facts, Refusal};
+use crate::proof::InsideProof;
 use crate::wire::{Ended, Failure, MESSAGE_BYTES_MAX, Message};
 
 /// What the other side has said so far.
@@ -9,6 +10,7 @@ pub(crate) struct Heard {
     pub(crate) nothing: bool,
     line: Vec<u8>,
     pub(crate) refusal: Option<Refusal>,
+    pub(crate) proof: Option<InsideProof>,
     pub(crate) facts: Option<Facts>,
     pub(crate) started: bool,
     pub(crate) failure: Option<Failure>,
@@ -21,6 +23,7 @@ impl Heard {
             nothing: true,
             line: Vec::new(),
             refusal: None,
+            proof: None,
             facts: None,
             started: false,
             failure: None,
@@ -54,6 +57,7 @@ impl Heard {
         self.nothing = false;
         match message {
             Message::Refused(refusal) => self.refusal = Some(refusal),
+            Message::Proved(proof) => self.proof = Some(proof),
             Message::Ready(facts) => self.facts = Some(facts),
             Message::Started => self.started = true,
             Message::Failed(failure) => self.failure = Some(failure),
@@ -73,6 +77,7 @@ mod tests {
         Ended {
             end: End::Exited(3),
             told: true,
+            limit_hit: None,
             cpu_micros: 5,
             peak_rss_bytes: 7,
         }

@@ -9,20 +9,28 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
+use crate::limit_hit::{LimitHit, LimitName};
 use crate::outcome::{Class, End};
-use crate::payload::{self, Image, REPORT_BYTES};
+use crate::payload::{self, Armour, Image, REPORT_BYTES};
 use crate::sys::{self, Notice};
-use crate::wire::{self, Ended, Failure, KILL, Message, Step, TERMINATE};
+use crate::tree_watch::TreeWatch;
+use crate::wire::{self, Ended, Failure, KILL, Message, RlimitPolicy, Step, TERMINATE};
 
 /// How often a subreaper looks for descendants that have just become its children while it kills.
 const KILL_ROUND: Duration = Duration::from_millis(5);
 
 /// Runs the command to its end and returns the supervisor's exit code. All descendants are dead and reaped by then,
 /// unless the harness is gone: then an init just ends, and the kernel does the rest.
-pub(crate) fn supervise(control: &UnixStream, image: &Image, class: Class) -> u8 {
-    match start(control, image, class) {
+pub(crate) fn supervise(
+    control: &UnixStream,
+    image: &Image,
+    gear: Option<Gear>,
+    class: Class,
+) -> u8 {
+    match start(control, image, gear, class) {
         Ok(mut warden) => warden.watch(),
         Err(error) => {
             say(
@@ -41,11 +49,18 @@ pub(crate) fn say(mut control: &UnixStream, message: &Message) {
     }
 }
 
-fn start<'a>(control: &'a UnixStream, image: &Image, class: Class) -> io::Result<Warden<'a>> {
+fn start<'a>(
+    control: &'a UnixStream,
+    image: &Image,
+    gear: Option<Gear>,
+    class: Class,
+) -> io::Result<Warden<'a>> {
     let notices = sys::notice_fd()?;
     let (report, writer) = io::pipe()?;
+    let (armour, watch) = gear.map_or((None, None), |gear| (Some(gear.armour), gear.watch));
+    let (armour, limits) = (armour.as_ref(), image.limits());
     // The closure owns the writer: here it is closed with it, in the child by the execution.
-    let payload = sys::fork_into(0, move || payload::become_command(image, writer))?;
+    let payload = sys::fork_into(0, move || payload::become_command(image, armour, writer))?;
     Ok(Warden {
         control,
         class,
@@ -57,6 +72,9 @@ fn start<'a>(control: &'a UnixStream, image: &Image, class: Class) -> io::Result
         term_wanted: false,
         told: false,
         killing: false,
+        limits,
+        watch,
+        limit_hit: None,
     })
 }
 
@@ -72,6 +90,15 @@ struct Warden<'a> {
     term_wanted: bool,
     told: bool,
     killing: bool,
+    limits: RlimitPolicy,
+    watch: Option<TreeWatch>,
+    limit_hit: Option<LimitHit>,
+}
+
+/// What comes with a root from nothing.
+pub(crate) struct Gear {
+    pub(crate) armour: Armour,
+    pub(crate) watch: Option<TreeWatch>,
 }
 
 /// What one look at the children showed.
@@ -104,6 +131,9 @@ impl Warden<'_> {
             }
             if self.killing {
                 self.kill_round();
+            } else if let Some(hit) = self.watch.as_mut().and_then(TreeWatch::look) {
+                self.limit_hit = Some(hit);
+                self.kill_tree();
             }
         }
     }
@@ -117,7 +147,10 @@ impl Warden<'_> {
             fds.push(PollFd::new(report, PollFlags::IN));
         }
         let round = Timespec::try_from(KILL_ROUND).ok();
-        let timeout = round.filter(|_| self.killing && self.class == Class::Group);
+        let timeout = match (&self.watch, self.killing) {
+            (Some(watch), false) => Timespec::try_from(watch.pause()).ok(),
+            (Some(_) | None, _) => round.filter(|_| self.killing && self.class == Class::Group),
+        };
         // An interrupted or failed poll shows nothing as ready; the children are looked at all the same.
         rustix::event::poll(&mut fds, timeout.as_ref()).ok();
         let ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
@@ -138,10 +171,48 @@ impl Warden<'_> {
         self.failure = payload::read_report(&bytes);
         if self.failure.is_none() {
             say(self.control, &Message::Started);
+            self.offer_to_oom_killer();
             if self.term_wanted {
                 self.terminate();
             }
         }
+    }
+
+    /// When the machine runs out of memory, the command goes first, and not its harness.
+    fn offer_to_oom_killer(&self) {
+        if self.watch.is_some() {
+            let path = format!("/proc/{}/oom_score_adj", self.payload.as_raw_nonzero());
+            let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+            if let Ok(file) = rustix::fs::open(path.as_str(), flags, Mode::empty()) {
+                rustix::io::write(&file, b"1000").ok();
+            }
+        }
+    }
+
+    /// Returns the bound that was reached; some are told by the signal that ended the command.
+    fn hit(&self, cpu_micros: u64) -> Option<LimitHit> {
+        let signal = self.status.and_then(WaitStatus::terminating_signal);
+        let (limit, allowed, seen) = match (self.limit_hit, signal) {
+            (Some(hit), _) => return Some(hit),
+            (None, Some(libc::SIGXCPU)) => {
+                let allowed = self.limits.cpu_seconds?;
+                (
+                    LimitName::CpuSeconds,
+                    allowed,
+                    cpu_micros.div_ceil(1_000_000),
+                )
+            }
+            (None, Some(libc::SIGXFSZ)) => {
+                let allowed = self.limits.file_bytes?;
+                (LimitName::FileBytes, allowed, allowed)
+            }
+            (None, Some(_) | None) => return None,
+        };
+        Some(LimitHit {
+            limit,
+            allowed,
+            seen,
+        })
     }
 
     /// Fails when the harness is gone.
@@ -181,7 +252,7 @@ impl Warden<'_> {
 
     fn kill_round(&self) {
         match self.class {
-            Class::Process => sys::kill_all_others(),
+            Class::Process | Class::Full => sys::kill_all_others(),
             Class::Group => kill_descendants(),
         }
     }
@@ -212,6 +283,7 @@ impl Warden<'_> {
                     .status
                     .map_or(End::Signaled(Signal::KILL.as_raw()), end_of),
                 told: self.told,
+                limit_hit: self.hit(usage.cpu_micros),
                 cpu_micros: usage.cpu_micros,
                 peak_rss_bytes: usage.peak_rss_bytes,
             }),
@@ -223,7 +295,7 @@ impl Warden<'_> {
     fn abandon(&mut self) -> u8 {
         match self.class {
             // The kernel kills every process of the namespace when its init ends.
-            Class::Process => {}
+            Class::Process | Class::Full => {}
             Class::Group => loop {
                 kill_descendants();
                 if let Reaped::NoneLeft = self.reap() {

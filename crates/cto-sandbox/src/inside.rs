@@ -6,14 +6,21 @@ use std::os::unix::net::UnixStream;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
-use crate::facts::{Applied, BaseStep, Facts, Fallback, Refusal};
-use crate::init::{self, say};
+use crate::building;
+use crate::canary::{self, Plan};
+use crate::facts::{Applied, BaseStep, Facts, Fallback, Refusal, RootFacts};
+use crate::init::{self, Gear, say};
 use crate::mounts::{self, failure};
 use crate::namespaces::{self, IdMaps};
 use crate::outcome::Class;
-use crate::payload::Image;
+use crate::payload::{Armour, Image};
+use crate::ruleset::Rules;
+use crate::seccomp;
+use crate::sources::Sources;
 use crate::sys::{self, Notice};
-use crate::wire::{self, Failure, Message, Policy, Step};
+use crate::tree_watch::TreeWatch;
+use crate::unprivileged;
+use crate::wire::{self, Failure, Message, Policy, RootPolicy, Step};
 
 /// `argv[0]` of a launcher.
 pub(crate) const LAUNCHER_NAME: &str = "cto-launcher";
@@ -73,10 +80,21 @@ fn take_policy() -> Option<(UnixStream, Policy)> {
 
 /// Runs the command under an init in new namespaces. `None`: the kernel refuses them, the harness knows why, and nothing was started.
 fn run_in_namespaces(control: &UnixStream, policy: &Policy, image: &Image) -> Option<u8> {
+    let prepared = match prepare(policy) {
+        Ok(prepared) => prepared,
+        Err(failure) => {
+            say(control, &Message::Failed(failure));
+            return Some(wire::EXIT_ORDERLY);
+        }
+    };
+    // After a change of the user.
     let maps = IdMaps::identity();
-    let init = match sys::fork_into(sys::BASE_NAMESPACES, || {
-        init_main(control, policy, image, &maps)
-    }) {
+    let forked = sys::fork_into(sys::BASE_NAMESPACES, || {
+        init_main(control, policy, image, &maps, prepared)
+    });
+    // Until here it had to be able to write its child's map.
+    hide_from_command();
+    let init = match forked {
         Ok(init) => init,
         Err(error) => {
             let refusal = Refusal {
@@ -91,6 +109,35 @@ fn run_in_namespaces(control: &UnixStream, policy: &Policy, image: &Image) -> Op
         InitEnd::Code(EXIT_REFUSED) => None,
         InitEnd::Code(wire::EXIT_ORDERLY) => Some(wire::EXIT_ORDERLY),
         InitEnd::Code(_) | InitEnd::Killed => Some(wire::EXIT_INIT_DIED),
+    }
+}
+
+/// What was done as root for a launch that will not be root.
+struct Prepared {
+    sources: Option<Sources>,
+    dropped: Applied,
+}
+
+/// Stops being root where that is asked for and possible.
+fn prepare(policy: &Policy) -> Result<Prepared, Failure> {
+    let kept = |dropped| Prepared {
+        sources: None,
+        dropped,
+    };
+    let Some(root) = policy.root.as_ref().filter(|_| unprivileged::is_root()) else {
+        return Ok(kept(Applied::NotAsked));
+    };
+    match unprivileged::open_for(policy, root) {
+        Ok(sources) => {
+            unprivileged::become_user(policy.run_as)
+                .map_err(|error| failure(Step::DropPrivileges, &error))?;
+            Ok(Prepared {
+                sources: Some(sources),
+                dropped: Applied::Yes,
+            })
+        }
+        // Should it be for another reason, the same will fail again without other owners, and be told.
+        Err(Failure { errno, .. }) => Ok(kept(Applied::Refused { errno })),
     }
 }
 
@@ -121,7 +168,13 @@ fn wait_for_init(init: Pid) -> InitEnd {
     }
 }
 
-fn init_main(control: &UnixStream, policy: &Policy, image: &Image, maps: &IdMaps) -> u8 {
+fn init_main(
+    control: &UnixStream,
+    policy: &Policy,
+    image: &Image,
+    maps: &IdMaps,
+    prepared: Prepared,
+) -> u8 {
     // For a launcher that dies alone; for a harness that dies there is the life-line.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
     rustix::thread::set_name(c"cto-init").ok();
@@ -131,10 +184,18 @@ fn init_main(control: &UnixStream, policy: &Policy, image: &Image, maps: &IdMaps
     }
     hide_from_command();
     let extras = namespaces::enter_extras(policy.network);
-    if let Err(failure) = mounts::mount_all(policy) {
-        say(control, &Message::Failed(failure));
-        return wire::EXIT_ORDERLY;
-    }
+    let made = match &policy.root {
+        None => mounts::mount_all(policy).map(|()| None),
+        Some(root) => make_root(policy, root, prepared.sources, extras.own_proc).map(Some),
+    };
+    let proved = made.and_then(|made| prove(control, made, image));
+    let gear = match proved {
+        Ok(gear) => gear,
+        Err(failure) => {
+            say(control, &Message::Failed(failure));
+            return wire::EXIT_ORDERLY;
+        }
+    };
     let facts = Facts {
         class: Class::Process,
         fallback: None,
@@ -143,22 +204,68 @@ fn init_main(control: &UnixStream, policy: &Policy, image: &Image, maps: &IdMaps
         ipc: extras.ipc,
         uts: extras.uts,
         own_proc: extras.own_proc,
-        read_only: if policy.binds.is_empty() {
+        read_only: if policy.binds.is_empty() && policy.root.is_none() {
             Applied::NotAsked
         } else {
             Applied::Yes
         },
         no_capabilities: extras.no_capabilities,
         uid: rustix::process::geteuid().as_raw(),
+        inner: match &gear {
+            None => RootFacts::NOT_ASKED,
+            Some(gear) => RootFacts {
+                root: Applied::Yes,
+                landlock: gear.armour.rules.fact,
+                seccomp: Applied::Yes,
+                dropped: prepared.dropped,
+            },
+        },
     };
     say(control, &Message::Ready(facts));
-    init::supervise(control, image, Class::Process)
+    init::supervise(control, image, gear, Class::Process)
+}
+
+/// Builds and enters the root, and prepares what each process in it puts on itself.
+fn make_root(
+    policy: &Policy,
+    root: &RootPolicy,
+    sources: Option<Sources>,
+    own_proc: Applied,
+) -> Result<(Gear, Plan), Failure> {
+    let sources = match sources {
+        Some(sources) => sources,
+        None => Sources::open(policy, root, None)?,
+    };
+    let built = building::build(policy, root, sources, own_proc)?;
+    let rules = Rules::of(&built).map_err(|error| failure(Step::Landlock, &error))?;
+    let armour = Armour {
+        rules,
+        filter: seccomp::filter(),
+    };
+    let plan = Plan::of(policy, root, &built);
+    let watch = TreeWatch::of(policy, built).map_err(|error| failure(Step::SetLimits, &error))?;
+    Ok((Gear { armour, watch }, plan))
+}
+
+/// Tries the finished root from within, and tells the harness what came out.
+fn prove(
+    control: &UnixStream,
+    made: Option<(Gear, Plan)>,
+    image: &Image,
+) -> Result<Option<Gear>, Failure> {
+    let Some((gear, plan)) = made else {
+        return Ok(None);
+    };
+    let proof = canary::prove(&plan, image, &gear.armour)?;
+    say(control, &Message::Proved(proof));
+    Ok(Some(gear))
 }
 
 /// Without namespaces: an own group whose orphans all fall to this process.
 fn run_as_group(control: &UnixStream, policy: &Policy, image: &Image) -> u8 {
     let elsewhere = policy.binds.iter().find(|bind| bind.from != bind.at);
     let impossible = match elsewhere {
+        _ if policy.root.is_some() => Some(Step::RootNeedsNamespaces),
         _ if policy.overlay.is_some() => Some(Step::OverlayNeedsNamespaces),
         Some(bind) => Some(Step::BindNeedsNamespaces(bind.at.clone())),
         None => None,
@@ -187,7 +294,7 @@ fn run_as_group(control: &UnixStream, policy: &Policy, image: &Image) -> u8 {
         control,
         &Message::Ready(Facts::group(fallback, uid, no_capabilities)),
     );
-    init::supervise(control, image, Class::Group)
+    init::supervise(control, image, None, Class::Group)
 }
 
 /// Keeps the command, which may have the same user, from tracing its supervisor or opening its descriptors.

@@ -12,15 +12,26 @@
 mod error;
 mod facts;
 mod launcher;
+mod limit_hit;
 mod outcome;
 mod probe;
+mod proof;
 mod request;
+mod root;
 mod stop;
 
+#[cfg(target_os = "linux")]
+mod building;
+#[cfg(target_os = "linux")]
+mod canary;
+#[cfg(target_os = "linux")]
+mod disk_walk;
 #[cfg(target_os = "linux")]
 mod escalation;
 #[cfg(target_os = "linux")]
 mod heard;
+#[cfg(target_os = "linux")]
+mod hidden_memory;
 #[cfg(target_os = "linux")]
 mod init;
 #[cfg(target_os = "linux")]
@@ -34,18 +45,35 @@ mod output;
 #[cfg(target_os = "linux")]
 mod payload;
 #[cfg(target_os = "linux")]
+mod root_policy;
+#[cfg(target_os = "linux")]
+mod ruleset;
+#[cfg(target_os = "linux")]
+mod seccomp;
+#[cfg(target_os = "linux")]
+mod sources;
+#[cfg(target_os = "linux")]
 mod supervise;
 #[cfg(target_os = "linux")]
 mod sys;
+#[cfg(target_os = "linux")]
+mod tree_watch;
+#[cfg(target_os = "linux")]
+mod unprivileged;
 #[cfg(target_os = "linux")]
 mod wire;
 
 pub use error::LaunchError;
 pub use launcher::{Launcher, launcher_entry};
+pub use limit_hit::{LimitHit, LimitName};
 pub use outcome::{
     Class, Confinement, End, Layer, LayerName, Outcome, OutputTotals, Proof, Provider, StopCause,
     Stream, Survivors,
 };
 pub use probe::probe;
-pub use request::{Access, Bind, LaunchRequest, Limits, Network, Overlay};
+pub use proof::{Canary, CanaryAct, Expected, InsideProof};
+pub use request::{
+    Access, Bind, LaunchRequest, Limits, Network, Overlay, TreeLimits, UNPRIVILEGED_ID,
+};
+pub use root::{BuiltRoot, Root, Shown, Tmpfs};
 pub use stop::StopToken;

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limit_hit::LimitHit;
+use crate::proof::InsideProof;
+
 /// The result of one launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -21,6 +24,10 @@ pub struct Outcome {
     pub peak_rss_bytes: Option<u64>,
     pub output: OutputTotals,
     pub confinement: Confinement,
+    /// The bound that ended the tree or its command, where it is known.
+    pub limit_hit: Option<LimitHit>,
+    /// Only a [`Root::Built`](crate::Root::Built) is tried from within.
+    pub proof: Option<InsideProof>,
 }
 
 /// How the command itself ended.
@@ -103,6 +110,9 @@ pub enum Class {
     Group,
     /// Own namespaces: the kernel kills every descendant with the namespace's init.
     Process,
+    /// Also a root from nothing, no network, another user than root, Landlock where the kernel has it, and a filter of
+    /// system calls.
+    Full,
 }
 
 impl Class {
@@ -111,6 +121,7 @@ impl Class {
         match self {
             Self::Group => "group",
             Self::Process => "process",
+            Self::Full => "full",
         }
     }
 }

@@ -7,6 +7,7 @@ use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
+use crate::ruleset::Rules;
 use crate::sys;
 use crate::wire::{Failure, Policy, RlimitPolicy, Step, candidates};
 
@@ -51,6 +52,17 @@ impl Image {
             limits: policy.limits,
         })
     }
+
+    pub(crate) fn limits(&self) -> RlimitPolicy {
+        self.limits
+    }
+}
+
+/// The layers that a process puts on itself, made before the fork.
+#[derive(Debug)]
+pub(crate) struct Armour {
+    pub(crate) rules: Rules,
+    pub(crate) filter: Vec<libc::sock_filter>,
 }
 
 /// What can go wrong between fork and execution; small enough to be told in one byte.
@@ -59,16 +71,20 @@ enum Trouble {
     Session,
     Limits,
     Privileges,
+    Landlock,
+    Seccomp,
     Directory,
     NotFound,
     NoInterpreter,
     Execute,
 }
 
-const TROUBLES: [Trouble; 7] = [
+const TROUBLES: [Trouble; 9] = [
     Trouble::Session,
     Trouble::Limits,
     Trouble::Privileges,
+    Trouble::Landlock,
+    Trouble::Seccomp,
     Trouble::Directory,
     Trouble::NotFound,
     Trouble::NoInterpreter,
@@ -81,6 +97,8 @@ impl Trouble {
             Self::Session => Step::Session,
             Self::Limits => Step::SetLimits,
             Self::Privileges => Step::DropPrivileges,
+            Self::Landlock => Step::Landlock,
+            Self::Seccomp => Step::Seccomp,
             Self::Directory => Step::EnterDirectory,
             Self::NotFound => Step::FindCommand,
             Self::NoInterpreter => Step::FindInterpreter,
@@ -90,8 +108,8 @@ impl Trouble {
 }
 
 /// Becomes the command. Returns only when that failed, after writing why to `report`, which an execution closes.
-pub(crate) fn become_command(image: &Image, mut report: PipeWriter) -> u8 {
-    let (trouble, error) = execute(image);
+pub(crate) fn become_command(image: &Image, armour: Option<&Armour>, mut report: PipeWriter) -> u8 {
+    let (trouble, error) = execute(image, armour);
     let index = TROUBLES.iter().position(|&t| t == trouble).unwrap_or(0);
     let errno = error.raw_os_error().unwrap_or(libc::EINVAL).to_le_bytes();
     let mut bytes = [u8::try_from(index).unwrap_or(0); REPORT_BYTES];
@@ -113,14 +131,22 @@ pub(crate) fn read_report(bytes: &[u8]) -> Option<Failure> {
     })
 }
 
-fn execute(image: &Image) -> (Trouble, io::Error) {
-    match prepare(image) {
+fn execute(image: &Image, armour: Option<&Armour>) -> (Trouble, io::Error) {
+    match prepare(image, armour) {
         Err(trouble) => trouble,
         Ok(()) => try_programs(image),
     }
 }
 
-fn prepare(image: &Image) -> Result<(), (Trouble, io::Error)> {
+/// Puts on this process all that the command will wear.
+pub(crate) fn put_on(image: &Image, armour: Option<&Armour>) -> Result<(), Failure> {
+    prepare(image, armour).map_err(|(trouble, error)| Failure {
+        step: trouble.step(),
+        errno: error.raw_os_error().unwrap_or(libc::EINVAL),
+    })
+}
+
+fn prepare(image: &Image, armour: Option<&Armour>) -> Result<(), (Trouble, io::Error)> {
     let at = |trouble| move |error: rustix::io::Errno| (trouble, io::Error::from(error));
     // An own session: no terminal to push characters into, and one process group to signal.
     rustix::process::setsid().map_err(at(Trouble::Session))?;
@@ -132,6 +158,13 @@ fn prepare(image: &Image) -> Result<(), (Trouble, io::Error)> {
     // After the capabilities are gone, so that the command starts where it may be.
     rustix::process::chdir(&image.cwd).map_err(at(Trouble::Directory))?;
     sys::default_signals();
+    if let Some(armour) = armour {
+        let rules = armour.rules.put_in_force();
+        rules.map_err(|error| (Trouble::Landlock, error))?;
+        // Last: it refuses what the steps above need.
+        let filter = sys::filtering::install(&armour.filter);
+        filter.map_err(|error| (Trouble::Seccomp, error))?;
+    }
     Ok(())
 }
 

@@ -28,7 +28,7 @@ mod linux {
 
     use rustix::process::{Pid, WaitOptions};
 
-    use crate::facts::{Applied, BaseStep, Facts, Fallback, Refusal};
+    use crate::facts::{Applied, BaseStep, Facts, Fallback, Refusal, RootFacts};
     use crate::namespaces::{self, Extras, IdMaps};
     use crate::outcome::Class;
     use crate::request::Network;
@@ -58,6 +58,7 @@ mod linux {
                 read_only: Applied::Yes,
                 no_capabilities: extras.no_capabilities,
                 uid,
+                inner: RootFacts::NOT_ASKED,
             },
             Err(refusal) => Facts::group(Some(Fallback::Refused(refusal)), uid, try_dropping(uid)),
         }

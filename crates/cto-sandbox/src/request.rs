@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LaunchError;
+use crate::root::{Root, check_place};
 
 /// One process tree to run. The whole environment is here; nothing is inherited.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,29 @@ pub struct LaunchRequest {
     pub network: Network,
     /// Time between TERM and KILL, when asked to stop or over the wall clock.
     pub grace: Duration,
+    pub root: Root,
+    pub tree: TreeLimits,
+    /// User and group that a launch by root in a [`Root::Built`] changes to: a number that owns nothing.
+    /// `None`: [`UNPRIVILEGED_ID`].
+    pub run_as: Option<u32>,
+}
+
+/// In a range that no distribution gives to anybody.
+pub const UNPRIVILEGED_ID: u32 = 60_777;
+
+/// Bounds of all processes together, looked at several times a second in a [`Root::Built`]. Who goes beyond ends the tree.
+///
+/// There, [`Limits::processes`], [`Limits::open_files`] and [`Limits::file_bytes`] are looked at as well: the kernel only
+/// refuses the call that would go beyond, and tells nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeLimits {
+    /// Memory of all processes, shared pages counted once, with files that have no name and System V segments. What lies in
+    /// a tmpfs has its own bound.
+    pub memory_bytes: Option<u64>,
+    /// Bytes on disk below the upper directory and all writable binds, what was there before included.
+    pub disk_bytes: Option<u64>,
+    /// Files and directories in the same places.
+    pub disk_files: Option<u64>,
 }
 
 /// A file or directory that is seen inside, at its own place or at another one, which must exist.
@@ -95,6 +119,15 @@ pub enum Network {
 }
 
 impl LaunchRequest {
+    /// Returns how many paths are bound, in a root from nothing those that cannot be written.
+    pub(crate) fn read_only_paths(&self) -> usize {
+        let frozen = self.binds.iter().filter(|b| b.access == Access::ReadOnly);
+        match &self.root {
+            Root::Host => self.binds.len(),
+            Root::Built(root) => root.read_only.len() + frozen.count(),
+        }
+    }
+
     /// Refuses what the kernel could not even be asked, so that the launcher sees only well-formed requests.
     pub(crate) fn check(&self) -> Result<(), LaunchError> {
         let invalid = |what: String| Err(LaunchError::Invalid { what });
@@ -131,11 +164,26 @@ impl LaunchRequest {
         {
             check_path(path)?;
         }
-        Ok(())
+        if self.run_as == Some(0) {
+            return invalid("to run as uid 0 is no drop of privileges".to_owned());
+        }
+        match &self.root {
+            Root::Host if self.tree != TreeLimits::default() => {
+                invalid("limits of the whole tree need a root of its own".to_owned())
+            }
+            Root::Host => Ok(()),
+            Root::Built(root) => {
+                let overlay = self.overlay.iter().map(|overlay| &overlay.at);
+                for at in self.binds.iter().map(|bind| &bind.at).chain(overlay) {
+                    check_place(at)?;
+                }
+                root.check()
+            }
+        }
     }
 }
 
-fn check_path(path: &Path) -> Result<(), LaunchError> {
+pub(crate) fn check_path(path: &Path) -> Result<(), LaunchError> {
     let shown = path.display();
     if !path.is_absolute() {
         return Err(LaunchError::Invalid {

@@ -57,14 +57,17 @@ fn not_started(request: &LaunchRequest, start: Instant) -> Outcome {
         peak_rss_bytes: None,
         output: OutputTotals::default(),
         confinement: facts::confinement(&nothing, Some(asked(request)), survivors),
+        limit_hit: None,
+        proof: None,
     }
 }
 
 fn asked(request: &LaunchRequest) -> Asked<'_> {
     Asked {
         limits: &request.limits,
+        tree: request.tree,
         network: request.network,
-        read_only: request.binds.len(),
+        read_only: request.read_only_paths(),
     }
 }
 
@@ -344,7 +347,9 @@ impl<'a> Running<'a> {
             };
         };
         facts.fallback = facts.fallback.or(heard.refusal.map(Fallback::Refused));
-        let (end, stopped_by) = match (&heard.ended, heard.started) {
+        // A supervisor that is killed at once may not have said it; only the command writes there.
+        let started = heard.started || output.stdout_bytes > 0;
+        let (end, stopped_by) = match (&heard.ended, started) {
             (Some(ended), _) => (ended.end, ending.cause.filter(|_| ended.told)),
             // The kernel kills the rest of a tree whose supervisor is dead.
             (None, true) => (
@@ -359,7 +364,7 @@ impl<'a> Running<'a> {
         Ok(Outcome {
             end,
             stopped_by,
-            started: heard.started,
+            started,
             wall,
             cpu: heard
                 .ended
@@ -372,6 +377,8 @@ impl<'a> Running<'a> {
                 Some(asked(request)),
                 ending.survivors(facts.class),
             ),
+            limit_hit: heard.ended.as_ref().and_then(|ended| ended.limit_hit),
+            proof: heard.proof,
         })
     }
 }
@@ -391,11 +398,11 @@ impl Ending {
             codes.iter().any(|&known| code == Some(i32::from(known)))
         };
         let proof = match class {
-            Class::Process if waited(&[wire::EXIT_ORDERLY, wire::EXIT_INIT_DIED]) => {
+            Class::Process | Class::Full if waited(&[wire::EXIT_ORDERLY, wire::EXIT_INIT_DIED]) => {
                 Proof::InitWaited
             }
             Class::Group if waited(&[wire::EXIT_ORDERLY]) => Proof::SubreaperEmpty,
-            Class::Process | Class::Group => {
+            Class::Process | Class::Full | Class::Group => {
                 return Survivors::Unknown {
                     reason: match self.status {
                         Some(status) => format!("the launcher ended unexpectedly ({status})"),
@@ -464,10 +471,18 @@ fn failure_error(failure: &Failure, request: &LaunchRequest) -> LaunchError {
             path: request.cwd.clone(),
             source,
         },
-        Step::OverlayNeedsNamespaces | Step::BindNeedsNamespaces(_) => LaunchError::Unavailable {
-            reason: "mounts need a namespace of their own, and the kernel refuses it".to_owned(),
-        },
+        Step::OverlayNeedsNamespaces | Step::BindNeedsNamespaces(_) | Step::RootNeedsNamespaces => {
+            LaunchError::Unavailable {
+                reason: "mounts need a namespace of their own, and the kernel refuses it"
+                    .to_owned(),
+            }
+        }
+        Step::Prove(what) => LaunchError::Unproven { what: what.clone() },
         step @ (Step::Prepare
+        | Step::BuildRoot(_)
+        | Step::EnterRoot
+        | Step::Landlock
+        | Step::Seccomp
         | Step::OpenOverlayPart(_)
         | Step::MountOverlay(_)
         | Step::OpenBind(_)

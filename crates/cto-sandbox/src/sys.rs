@@ -4,9 +4,13 @@
     reason = "the only home of unsafe calls: clone, exec, signals, ioctl and mount attributes have no safe wrapper"
 )]
 
+pub(crate) mod filtering;
+pub(crate) mod mounting;
+
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong};
 use std::io;
 use std::mem;
+use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
@@ -97,6 +101,24 @@ pub(crate) fn become_stdin(fd: BorrowedFd<'_>) -> io::Result<()> {
 pub(crate) fn stdin() -> BorrowedFd<'static> {
     // SAFETY: the runtime opens 0, 1 and 2 before `main`, and this crate never closes them.
     unsafe { BorrowedFd::borrow_raw(libc::STDIN_FILENO) }
+}
+
+pub(crate) fn stdout() -> BorrowedFd<'static> {
+    // SAFETY: as for standard input.
+    unsafe { BorrowedFd::borrow_raw(libc::STDOUT_FILENO) }
+}
+
+pub(crate) fn stderr() -> BorrowedFd<'static> {
+    // SAFETY: as for standard input.
+    unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) }
+}
+
+/// Waits to be killed.
+pub(crate) fn wait_for_ever() -> ! {
+    loop {
+        // SAFETY: takes nothing.
+        unsafe { libc::pause() };
+    }
 }
 
 /// Holds back every signal that can be held back.
@@ -253,6 +275,62 @@ pub(crate) fn mount_read_only(path: &CStr) -> io::Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// Returns the version of Landlock that the kernel has.
+pub(crate) fn landlock_abi() -> io::Result<u32> {
+    const VERSION: c_uint = 1;
+    // SAFETY: with this flag the kernel takes no attributes.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            ptr::null::<u8>(),
+            0_usize,
+            VERSION,
+        )
+    };
+    u32::try_from(version).map_err(|_| io::Error::last_os_error())
+}
+
+/// Tries to connect without waiting: also a connection that has only begun is one.
+pub(crate) fn connect_now(to: SocketAddrV4) -> rustix::io::Result<()> {
+    let last = || rustix::io::Errno::from_raw_os_error(last_errno());
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: takes no pointer.
+    let fd = unsafe { libc::socket(libc::AF_INET, kind, 0) };
+    check(fd.min(0)).map_err(|_| last())?;
+    // SAFETY: the descriptor is new and nobody else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: all-zero is a valid value of this plain C structure.
+    let mut address: libc::sockaddr_in = unsafe { mem::zeroed() };
+    address.sin_family = libc::AF_INET as libc::sa_family_t;
+    address.sin_port = to.port().to_be();
+    address.sin_addr.s_addr = u32::from(*to.ip()).to_be();
+    // SAFETY: the address lives until the call returns, and its size is told with it.
+    let result = unsafe {
+        libc::connect(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            mem::size_of::<libc::sockaddr_in>() as libc::socklen_t,
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ if last_errno() == libc::EINPROGRESS => Ok(()),
+        _ => Err(last()),
+    }
+}
+
+fn last_errno() -> c_int {
+    io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(libc::EIO)
+}
+
+/// Returns the size of a page of memory.
+pub(crate) fn page_bytes() -> u64 {
+    // SAFETY: takes a number only.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 /// Brings the loopback interface of the current network namespace up.

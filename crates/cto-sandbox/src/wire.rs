@@ -12,15 +12,19 @@ use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::facts::{Facts, Refusal};
+use crate::limit_hit::LimitHit;
 use crate::outcome::End;
-use crate::request::{Access, LaunchRequest, Network};
+use crate::proof::InsideProof;
+use crate::request::{Access, LaunchRequest, Network, UNPRIVILEGED_ID};
+use crate::root::Root;
+pub(crate) use crate::root_policy::{RootPolicy, TmpfsPolicy, TreePolicy};
 
 /// Opens every policy, so that a launcher of another version is an error and not a guess.
 const MAGIC: &[u8; 8] = b"cto-lch1";
 /// Larger than what the kernel takes as arguments and environment in one execution.
 const POLICY_BYTES_MAX: u32 = 32 * 1024 * 1024;
-/// Longest message of the launcher; its longest holds a path.
-pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Longest message of the launcher; its longest holds a mount table.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 
 /// Control byte: send TERM to the command's process group.
 pub(crate) const TERMINATE: u8 = b'T';
@@ -105,6 +109,10 @@ pub(crate) struct Policy {
     pub(crate) limits: RlimitPolicy,
     pub(crate) network: Network,
     pub(crate) force_group: bool,
+    /// `None`: the host's root.
+    pub(crate) root: Option<RootPolicy>,
+    pub(crate) tree: TreePolicy,
+    pub(crate) run_as: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,6 +175,12 @@ impl Policy {
             },
             network: request.network,
             force_group,
+            root: match &request.root {
+                Root::Host => None,
+                Root::Built(root) => Some(RootPolicy::of(root)),
+            },
+            tree: TreePolicy::of(request.tree),
+            run_as: request.run_as.unwrap_or(UNPRIVILEGED_ID),
         }
     }
 
@@ -200,12 +214,15 @@ impl Policy {
     }
 }
 
-/// What the launcher and the init say, in this order: at most one `Refused`, then `Failed`, or `Ready` and what follows it.
+/// What the launcher and the init say, in this order: at most one `Refused`, at most one `Proved`, then `Failed`, or `Ready`
+/// and what follows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
     /// The namespaces were refused; the launcher goes on without.
     Refused(Refusal),
+    /// The sandbox was tried from within, and held.
+    Proved(InsideProof),
     /// Everything but the command itself stands.
     Ready(Facts),
     /// The command was executed.
@@ -229,6 +246,7 @@ pub(crate) struct Ended {
     pub(crate) end: End,
     /// Whether init signalled the command before it ended: a stop that came too late is none.
     pub(crate) told: bool,
+    pub(crate) limit_hit: Option<LimitHit>,
     pub(crate) cpu_micros: u64,
     pub(crate) peak_rss_bytes: u64,
 }
@@ -248,6 +266,14 @@ pub(crate) enum Step {
     OpenOverlayPart(Raw),
     MountOverlay(Raw),
     BindNeedsNamespaces(Raw),
+    RootNeedsNamespaces,
+    /// The part of the new root that could not be made.
+    BuildRoot(Raw),
+    EnterRoot,
+    Landlock,
+    Seccomp,
+    /// What did not come out as it had to.
+    Prove(String),
     OpenBind(Raw),
     Bind(Raw),
     Fork,
@@ -272,6 +298,12 @@ impl Step {
             Self::BindNeedsNamespaces(path) => {
                 format!("show `{}` at another place without namespaces", shown(path))
             }
+            Self::RootNeedsNamespaces => "build a root without namespaces".to_owned(),
+            Self::BuildRoot(path) => format!("make `{}` in the new root", shown(path)),
+            Self::EnterRoot => "enter the new root".to_owned(),
+            Self::Landlock => "put Landlock in force".to_owned(),
+            Self::Seccomp => "put the system call filter in force".to_owned(),
+            Self::Prove(what) => format!("prove the sandbox: {what}"),
             Self::OpenBind(path) => format!("open `{}` to show it inside", shown(path)),
             Self::Bind(path) => format!("mount `{}` inside", shown(path)),
             Self::Fork => "fork the command".to_owned(),
@@ -345,6 +377,22 @@ mod tests {
                 },
                 network: if flag { Network::None } else { Network::Host },
                 force_group: flag,
+                root: limit.map(|bytes| RootPolicy {
+                    read_only: vec![(Raw::from("/usr"), Raw::from("/usr"))],
+                    links: vec![(Raw::from("/bin"), Raw::from("usr/bin"))],
+                    files: vec![(Raw::from("/etc/x"), Raw(vec![0, 255]))],
+                    tmpfs: vec![TmpfsPolicy {
+                        at: Raw::from("/tmp"),
+                        bytes,
+                        files: bytes,
+                    }],
+                    shm_bytes: bytes,
+                }),
+                tree: TreePolicy {
+                    memory_bytes: limit,
+                    ..TreePolicy::default()
+                },
+                run_as: 1,
             })
     }
 

@@ -264,7 +264,7 @@ fn confinement(checks: &mut Checks) {
         names(false)
     );
     match probe.class {
-        Class::Process => checks.ok("sandbox", detail),
+        Class::Process | Class::Full => checks.ok("sandbox", detail),
         Class::Group => checks.put("sandbox", Health::Warn, detail, Some("allow unprivileged user namespaces: without them a process is watched but sees the host")),
     }
 }

@@ -309,6 +309,9 @@ fn owner_works(
         },
         network: Network::None,
         grace: Duration::from_secs(1),
+        root: cto_sandbox::Root::default(),
+        tree: cto_sandbox::TreeLimits::default(),
+        run_as: None,
     };
     let stop = StopToken::new().map_err(GroundError::Stop)?;
     let mut said = Vec::new();

@@ -41,6 +41,7 @@ pub(crate) fn sandbox_plan(seen: &Confinement, limits: &Limits) -> SandboxPlan {
     let class = match seen.class {
         Class::Group => SandboxClass::Group,
         Class::Process => SandboxClass::Process,
+        Class::Full => SandboxClass::Full,
     };
     let mut layers: Vec<Layer> = seen
         .layers

@@ -16,6 +16,7 @@ use crate::support::{
     LAUNCHER_VARIABLE, Lock, assert_nothing_survived, daemon_script, fallback, has_namespaces,
     launcher, run, script, variable,
 };
+use crate::workshop::Workshop;
 
 const ROLE: &str = "CTO_SANDBOX_TEST_ROLE";
 const FOLDER: &str = "CTO_SANDBOX_TEST_FOLDER";
@@ -33,6 +34,8 @@ fn role() {
         Some("flood") => flood(),
         Some("many") => many(),
         Some("describe") => describe(),
+        Some("describe-built") => describe_built(),
+        Some("many-built") => many_built(),
         Some("murder") => murder(folder),
         other => panic!("unknown role {other:?}"),
     }
@@ -325,6 +328,78 @@ fn what_the_kernel_refuses_is_done_without_and_said() {
         described("echo 0 >/proc/sys/user/max_user_namespaces"),
         "Group proc false network false: the kernel refused to create the namespaces: No space left on device (os error 28)"
     );
+}
+
+/// Says what holds a launch in a root from nothing.
+fn describe_built() {
+    let workshop = Workshop::new();
+    let ran = workshop.run_script("id -u; echo made >file");
+    let confinement = &ran.outcome.confinement;
+    let missing: Vec<_> = confinement
+        .layers
+        .iter()
+        .filter(|layer| !layer.in_force)
+        .map(|layer| layer.name.as_str())
+        .collect();
+    let made = std::fs::read_to_string(workshop.space().join("file")).unwrap();
+    say(&format!(
+        "{:?} as {} made {}: without {}",
+        confinement.class,
+        ran.stdout.trim(),
+        made.trim(),
+        missing.join(" ")
+    ));
+}
+
+#[test]
+fn a_root_that_cannot_stop_being_root_is_less_and_says_so() {
+    if !has_namespaces() {
+        return;
+    }
+    // Root of a namespace only, which may not change the owners of what others have mounted.
+    assert_eq!(
+        play_under(&["unshare", "-Urm"], "describe-built", Path::new("/")),
+        "Process as 0 made made: without resource_limits recorder egress_forwarder unprivileged_uid"
+    );
+}
+
+fn many_built() {
+    let workshop = Workshop::new();
+    let lines = |path: &str| std::fs::read_to_string(path).unwrap().lines().count();
+    let left = || {
+        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
+        (descriptors, lines("/proc/self/mountinfo"))
+    };
+    workshop.run_script("true");
+    let before = left();
+    for round in 0..60 {
+        let request = workshop.script("(setsid sleep 1000 &) ; echo x; exec sleep 1000");
+        let stop = StopToken::new().unwrap();
+        // Now at the first word of the command, now while its root is still being built.
+        let early = std::thread::scope(|scope| {
+            if round % 2 == 0 {
+                let stop = stop.clone();
+                scope.spawn(move || stop.kill());
+            }
+            launcher().launch(&request, &stop, &mut |_, _| stop.kill())
+        });
+        assert_nothing_survived(&early.unwrap());
+    }
+    assert_eq!(left(), before);
+    let child = rustix::process::wait(rustix::process::WaitOptions::NOHANG);
+    assert_eq!(child.unwrap_err(), rustix::io::Errno::CHILD);
+    let kept: Vec<_> = std::fs::read_dir(workshop.path()).unwrap().collect();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    assert_eq!(std::fs::read_dir(workshop.space()).unwrap().count(), 0);
+    say("none left");
+}
+
+#[test]
+fn killed_launches_leave_no_process_no_mount_and_no_file() {
+    if !has_namespaces() {
+        return;
+    }
+    assert_eq!(play("many-built"), "none left");
 }
 
 /// The same tests again as a user without any privilege, when these run as root.

@@ -2,8 +2,14 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod bounds;
 mod containment;
 mod ends;
 mod files;
 mod harness;
+mod honest;
+mod proof;
+mod redteam;
+mod root;
 mod support;
+mod workshop;

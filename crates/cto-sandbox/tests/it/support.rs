@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_sandbox::{
-    Class, LaunchError, LaunchRequest, Launcher, Limits, Network, Outcome, StopToken, Stream,
-    Survivors,
+    Class, LaunchError, LaunchRequest, Launcher, Limits, Network, Outcome, Root, StopToken, Stream,
+    Survivors, TreeLimits,
 };
 
 /// Where a rerun of these tests as another user finds the launcher.
@@ -52,6 +52,9 @@ pub(crate) fn request(argv: &[&str]) -> LaunchRequest {
         },
         network: Network::None,
         grace: Duration::from_secs(60),
+        root: Root::Host,
+        tree: TreeLimits::default(),
+        run_as: None,
     }
 }
 
