@@ -72,6 +72,9 @@ pub struct HarnessConfig {
     pub engines: BTreeMap<String, EngineConfig>,
     #[serde(default)]
     pub limits: Limits,
+    /// Directories that confined processes may read besides the system's and those of `PATH`.
+    #[serde(default)]
+    pub read_paths: Vec<String>,
     /// MiB that must be free in home before a run begins.
     #[serde(default)]
     pub disk_floor_mb: Option<u64>,

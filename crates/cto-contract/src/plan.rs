@@ -23,6 +23,9 @@ pub struct SandboxPlan {
     pub class: SandboxClass,
     pub layers: Vec<Layer>,
     pub writable_roots: Vec<String>,
+    /// What of the operator's own can be read besides the system's programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_paths: Vec<String>,
 }
 
 wire_enum! {

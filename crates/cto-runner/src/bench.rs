@@ -3,6 +3,7 @@
 //! Where namespaces are to be had, backend, setup and every round of checks see their tree at the same path, so that
 //! nothing that is built there depends on whose tree it is, and no test can tell from its path which round it is in.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -11,17 +12,19 @@ use std::path::{Path, PathBuf};
 use cto_agent::Places;
 use cto_contract::input::{InputMode, InputPath};
 use cto_sandbox::{
-    Access, Bind, End, LaunchRequest, Launcher, Limits, Network, Overlay, StopToken,
+    Access, Bind, End, LaunchRequest, Launcher, Limits, Network, Overlay, Root, StopToken,
+    TreeLimits,
 };
 
 use crate::checks::GRACE;
 use crate::inputs::{ResolvedInput, copy_tree};
+use crate::inside::{FAKE, Inside, ORACLE, SCRATCH, WORKSPACE};
 
 /// What is the same for all benches of a run.
 pub(crate) struct Ground {
     work: PathBuf,
-    /// False where the kernel refuses namespaces: then everybody sees his tree where it lies.
-    common_place: bool,
+    /// None where the kernel refuses namespaces: then everybody sees his tree where it lies.
+    inside: Option<Inside>,
     inputs: Vec<ResolvedInput>,
 }
 
@@ -42,13 +45,16 @@ pub(crate) struct Bench {
     workspace: PathBuf,
     scratch: PathBuf,
     binds: Vec<Bind>,
+    root: Root,
+    /// Besides what every process gets.
+    env: BTreeMap<String, String>,
 }
 
 impl Ground {
-    pub(crate) fn new(work: &Path, common_place: bool, inputs: Vec<ResolvedInput>) -> Self {
+    pub(crate) fn new(work: &Path, inside: Option<Inside>, inputs: Vec<ResolvedInput>) -> Self {
         Self {
             work: work.to_owned(),
-            common_place,
+            inside,
             inputs,
         }
     }
@@ -77,8 +83,8 @@ impl Ground {
         if let Tree::Overlay { upper, .. } = &tree {
             fs::create_dir_all(upper)?;
         }
-        let (workspace, scratch) = if self.common_place {
-            (self.work.join("workspace"), self.work.join("scratch"))
+        let (workspace, scratch) = if self.inside.is_some() {
+            (PathBuf::from(WORKSPACE), PathBuf::from(SCRATCH))
         } else {
             let Tree::Copy(own) = &tree else {
                 return Err(io::Error::other("an overlay needs namespaces"));
@@ -86,9 +92,7 @@ impl Ground {
             (own.clone(), own_scratch.clone())
         };
         let mut binds = Vec::new();
-        if self.common_place {
-            fs::create_dir_all(&workspace)?;
-            fs::create_dir_all(&scratch)?;
+        if self.inside.is_some() {
             let mut bind = |from: &Path, at: &Path| {
                 binds.push(Bind {
                     from: from.to_owned(),
@@ -97,6 +101,7 @@ impl Ground {
                 });
             };
             bind(&own_scratch, &scratch);
+            bind(&own_scratch.join("tmp"), Path::new("/tmp"));
             if let Tree::Copy(own) = &tree {
                 bind(own, &workspace);
             }
@@ -107,11 +112,35 @@ impl Ground {
             workspace,
             scratch,
             binds,
+            root: self.root_for(&own_scratch)?,
+            env: self
+                .inside
+                .iter()
+                .filter_map(|i| {
+                    Some((
+                        "RUSTUP_HOME".to_owned(),
+                        i.rustup.as_ref()?.to_string_lossy().into_owned(),
+                    ))
+                })
+                .collect(),
         };
         for (number, input) in self.inputs.iter().enumerate() {
             bench.add_input(number, input, &own_scratch)?;
         }
         Ok(bench)
+    }
+
+    /// The root of a bench. What is shown below a place that the bench has for itself needs a point there.
+    fn root_for(&self, own_scratch: &Path) -> io::Result<Root> {
+        let Some(inside) = &self.inside else {
+            return Ok(Root::Host);
+        };
+        for shown in &inside.root.read_only {
+            if let Ok(below) = shown.at.strip_prefix("/tmp") {
+                make_point(&own_scratch.join("tmp").join(below), shown.from.is_dir())?;
+            }
+        }
+        Ok(Root::Built(inside.root.clone()))
     }
 
     /// Whether an overlay over this tree can be mounted here: tried, not guessed.
@@ -122,34 +151,37 @@ impl Ground {
         limits: Limits,
         stop: &StopToken,
     ) -> bool {
+        let Some(inside) = &self.inside else {
+            return false;
+        };
         let tried = || -> io::Result<bool> {
             let room = self.work.join("try");
             let part = |name: &str| room.join(name);
-            for name in ["upper", "work", "at"] {
+            for name in ["upper", "work"] {
                 fs::create_dir_all(part(name))?;
             }
             let request = LaunchRequest {
                 argv: ["/bin/sh", "-c", "exit 0"].map(OsString::from).to_vec(),
-                env: std::collections::BTreeMap::new(),
-                cwd: part("at"),
+                env: BTreeMap::new(),
+                cwd: PathBuf::from(WORKSPACE),
                 binds: Vec::new(),
                 overlay: Some(Overlay {
                     lowers: vec![lower.to_owned()],
                     upper: part("upper"),
                     work: part("work"),
-                    at: part("at"),
+                    at: PathBuf::from(WORKSPACE),
                 }),
                 limits,
                 network: Network::None,
                 grace: GRACE,
-                root: cto_sandbox::Root::default(),
-                tree: cto_sandbox::TreeLimits::default(),
+                root: Root::Built(inside.root.clone()),
+                tree: TreeLimits::default(),
                 run_as: None,
             };
             let launched = launcher.launch(&request, stop, &mut |_, _| {});
             Ok(launched.is_ok_and(|o| o.end == End::Exited(0)))
         };
-        self.common_place && tried().unwrap_or(false)
+        tried().unwrap_or(false)
     }
 }
 
@@ -234,6 +266,27 @@ impl Bench {
         self.room.join("logs").join(format!("{name}.log"))
     }
 
+    /// What is in the environment here besides what every process gets.
+    pub(crate) fn more_env(&self) -> BTreeMap<String, String> {
+        self.env.clone()
+    }
+
+    /// Where the files of the fake lane are seen inside.
+    pub(crate) fn fake_at(&self, from: &Path) -> PathBuf {
+        match self.root {
+            Root::Built(_) => PathBuf::from(FAKE),
+            Root::Host => from.to_owned(),
+        }
+    }
+
+    /// Where an oracle is seen inside.
+    pub(crate) fn oracle_at(&self, from: &Path) -> PathBuf {
+        match self.root {
+            Root::Built(_) => PathBuf::from(ORACLE),
+            Root::Host => from.to_owned(),
+        }
+    }
+
     /// Where things are seen inside.
     pub(crate) fn places(&self) -> Places {
         let text = |p: &Path| p.to_string_lossy().into_owned();
@@ -249,8 +302,8 @@ impl Bench {
         &self,
         name: &str,
         argv: Vec<OsString>,
-        env: std::collections::BTreeMap<OsString, OsString>,
-        limits: Limits,
+        env: BTreeMap<OsString, OsString>,
+        (limits, tree): (Limits, TreeLimits),
     ) -> io::Result<LaunchRequest> {
         let overlay = match &self.tree {
             Tree::Copy(_) => None,
@@ -274,8 +327,12 @@ impl Bench {
             limits,
             network: Network::None,
             grace: GRACE,
-            root: cto_sandbox::Root::default(),
-            tree: cto_sandbox::TreeLimits::default(),
+            root: self.root.clone(),
+            tree: match self.root {
+                Root::Built(_) => tree,
+                // Nobody could look at it from inside.
+                Root::Host => TreeLimits::default(),
+            },
             run_as: None,
         })
     }

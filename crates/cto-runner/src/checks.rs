@@ -14,7 +14,7 @@ use cto_contract::task::{Expect, TaskContract, VerificationCommand};
 use cto_contract::verification::{Canary, CanaryStatus, CommandResult};
 use cto_rules::checks::{Observed, Runner, judge_command, read_junit};
 use cto_rules::secrets::{Known, Redactor};
-use cto_sandbox::{Bind, End, Launcher, StopCause, StopToken};
+use cto_sandbox::{Access, Bind, End, Launcher, StopCause, StopToken};
 
 use crate::bench::Bench;
 use crate::limits::Effective;
@@ -44,6 +44,8 @@ pub(crate) struct Execution {
     pub(crate) result: CommandResult,
     pub(crate) line: String,
     pub(crate) output: PathBuf,
+    /// A limit of all processes together that ended it, and how much was allowed.
+    pub(crate) limit: Option<(String, u64)>,
 }
 
 /// What the canary run gave.
@@ -218,6 +220,7 @@ impl Checker {
     ) -> io::Result<Execution> {
         let places = bench.places();
         let mut env = base_environment(&places, &self.path);
+        env.extend(bench.more_env());
         // Only a command that names the oracle gets it: the others run the code under test in their own process.
         let oracle = self.oracle.as_ref().filter(|_| {
             command.run.contains("$CTO_ORACLE") || command.run.contains("${CTO_ORACLE}")
@@ -225,12 +228,17 @@ impl Checker {
         if let Some(oracle) = oracle {
             env.insert(
                 "CTO_ORACLE".to_owned(),
-                oracle.to_string_lossy().into_owned(),
+                bench.oracle_at(oracle).to_string_lossy().into_owned(),
             );
         }
         let argv = ["/bin/sh", "-c", line].map(OsString::from).to_vec();
-        let mut request = bench.request(name, argv, to_os(env), self.limits.sandbox())?;
-        request.binds.extend(oracle.cloned().map(Bind::read_only));
+        let limits = (self.limits.sandbox(), self.limits.tree());
+        let mut request = bench.request(name, argv, to_os(env), limits)?;
+        request.binds.extend(oracle.map(|from| Bind {
+            from: from.clone(),
+            at: bench.oracle_at(from),
+            access: Access::ReadOnly,
+        }));
         let output = bench.log(name);
         let mut log = RedactedFile::create(&output, &self.known, &self.places)?;
         let launched = self.launcher.launch(&request, &self.stop, &mut |_, bytes| {
@@ -259,8 +267,12 @@ impl Checker {
             is_oracle: oracle.is_some(),
             start_failure: None,
         };
+        let mut limit = None;
         match launched {
             Ok(outcome) => {
+                limit = outcome
+                    .limit_hit
+                    .map(|hit| (hit.limit.as_str().to_owned(), hit.allowed));
                 seen.seconds = crate::round_seconds(outcome.wall);
                 seen.output_capped = outcome.output.capped;
                 seen.timed_out = outcome.stopped_by == Some(StopCause::Wall);
@@ -281,6 +293,7 @@ impl Checker {
             result: judge_command(command, &seen),
             line: line.to_owned(),
             output,
+            limit,
         })
     }
 }

@@ -12,6 +12,7 @@ mod harness;
 mod heard;
 mod home;
 mod inputs;
+mod inside;
 mod journal;
 mod keyring;
 mod limits;

@@ -68,6 +68,16 @@ impl Effective {
         self.output_mb.saturating_mul(1 << 20)
     }
 
+    /// Of all processes of a launch together.
+    pub(crate) fn tree(&self) -> cto_sandbox::TreeLimits {
+        let bytes = |mb: u64| mb.saturating_mul(1 << 20);
+        cto_sandbox::TreeLimits {
+            memory_bytes: self.limits.memory_mb.map(bytes),
+            disk_bytes: self.limits.disk_mb.map(bytes),
+            disk_files: None,
+        }
+    }
+
     pub(crate) fn sandbox(&self) -> cto_sandbox::Limits {
         cto_sandbox::Limits {
             wall: Duration::from_secs(self.wall),

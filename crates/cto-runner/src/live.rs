@@ -29,6 +29,7 @@ use crate::checks::{Checker, Execution};
 use crate::clock::{self, RunClock};
 use crate::harness::{Harness, RunError, RunRequest};
 use crate::inputs::ResolvedInput;
+use crate::inside;
 use crate::journal::{Journal, JournalError, Observer};
 use crate::limits::Effective;
 use crate::lock::{Holder, Lock};
@@ -444,7 +445,9 @@ fn places(work: &Path, home: &Path) -> Known {
         .chain(rooms.map(|room| (work.join("rooms").join(room).join("scratch"), "$SCRATCH")))
         .chain([
             (work.join("oracle"), "$CTO_ORACLE"),
-            (work.join("scratch"), "$SCRATCH"),
+            (PathBuf::from(inside::WORKSPACE), "$WORKSPACE"),
+            (PathBuf::from(inside::SCRATCH), "$SCRATCH"),
+            (PathBuf::from(inside::ORACLE), "$CTO_ORACLE"),
             (home.to_owned(), "$CTO_HOME"),
         ]);
     Known::places(

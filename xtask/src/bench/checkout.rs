@@ -1,5 +1,6 @@
 //! `bench checkout`: workspaces, the look at the source and the diff against git's own; runs side by side against a row.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -29,6 +30,8 @@ struct Bench {
     /// The operations of the checkout crate, one a process.
     operation: PathBuf,
     place: tempfile::TempDir,
+    /// How many places were made.
+    places: Cell<usize>,
     path: String,
 }
 
@@ -58,6 +61,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
         place: tempfile::Builder::new()
             .prefix("bench-")
             .tempdir_in(&workspace.target)?,
+        places: Cell::new(0),
         path: interpreter_first()?,
     };
     println!("machine: {}", machine());
@@ -135,19 +139,18 @@ impl Bench {
         command
     }
 
-    /// An empty place of its own; what an earlier round left there goes first, unmeasured.
+    /// An empty place of its own. Nothing is removed before the end: for minutes afterwards ext4 would look long for
+    /// inodes that were not just freed, and who comes first would pay for it.
     fn fresh(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let place = self.at(name);
-        if place.exists() {
-            std::fs::remove_dir_all(&place)?;
-        }
-        std::fs::create_dir_all(&place)?;
+        let number = self.places.replace(self.places.get() + 1);
+        let place = self.at(&format!("{name}-{number}"));
+        std::fs::create_dir(&place)?;
         Ok(place)
     }
 
     /// A repository as they are: some five levels deep, some ten files a directory, most of them small; one pack.
     fn repository(&self) -> anyhow::Result<()> {
-        let repo = self.fresh("repo")?;
+        let repo = self.at("repo");
         for n in 0..FILES {
             let dir = format!(
                 "part{:02}/module{:02}/{}{:03}",
@@ -188,8 +191,9 @@ impl Bench {
     }
 
     fn workspaces(&self, rounds: usize) -> anyhow::Result<()> {
-        let (repo, cache) = (self.at("repo"), self.fresh("cache")?);
-        let clone = |_| {
+        let (repo, cache) = (self.at("repo"), self.at("cache"));
+        std::fs::create_dir(&cache)?;
+        let clone = || {
             let place = self.fresh("clone")?;
             measure(
                 self.git(&place, &["clone", "-q", "--local"])
@@ -197,45 +201,40 @@ impl Bench {
                     .arg("to"),
             )
         };
-        let copy = |_| {
-            let place = self.fresh("cp")?;
-            measure(
-                self.command(Path::new("cp"))
-                    .arg("-a")
-                    .arg(&repo)
-                    .arg(place.join("to")),
-            )
+        let copy = || {
+            let to = self.fresh("cp")?.join("to");
+            measure(self.command(Path::new("cp")).arg("-a").arg(&repo).arg(to))
         };
-        println!("ready workspace, against `git clone --local`");
-        let cold = |kind: &'static str| {
-            move |_| {
-                let cache = self.fresh("cold")?;
-                self.ready(&cache, kind)
-            }
-        };
-        self.ready(&cache, "overlay")?;
+        let warm = |kind: &str| self.ready(&cache, kind);
+        let cold = |kind: &str| self.ready(&self.fresh("cold")?, kind);
+        warm("overlay")?;
         let overlay = self.can_overlay()?;
-        let (warm, cloned) = alternate(rounds, |_| self.ready(&cache, "overlay"), clone)?;
+        let mut costs: [Vec<Cost>; 7] = Default::default();
+        for _ in 0..rounds {
+            costs[0].push(clone()?);
+            costs[1].push(warm("overlay")?);
+            costs[2].push(cold("overlay")?);
+            costs[3].push(warm("copy")?);
+            costs[4].push(cold("copy")?);
+            costs[5].push(copy()?);
+            costs[6].push(self.plan()?);
+        }
+        let [cloned, warm, cold, warm_copy, cold_copy, copied, planned] = costs;
+        println!("ready workspace, against `git clone --local`");
         if overlay {
             tell("warm, overlay", &warm, &cloned, Goal::Faster(20.0));
         } else {
             println!("  warm, overlay: this kernel refuses to mount one");
         }
-        let (ours, theirs) = alternate(rounds, cold("overlay"), clone)?;
-        tell("cold, overlay", &ours, &theirs, Goal::AtMost(1.0));
-        let (ours, theirs) = alternate(rounds, |_| self.ready(&cache, "copy"), clone)?;
-        tell("warm, copy", &ours, &theirs, Goal::None);
-        let (ours, theirs) = alternate(rounds, cold("copy"), clone)?;
-        tell("cold, copy", &ours, &theirs, Goal::AtMost(1.0));
-        let (copied, cloned) = alternate(rounds, copy, clone)?;
+        tell("cold, overlay", &cold, &cloned, Goal::AtMost(1.0));
+        tell("warm, copy", &warm_copy, &cloned, Goal::None);
+        tell("cold, copy", &cold_copy, &cloned, Goal::None);
         tell("`cp -a`", &copied, &cloned, Goal::None);
         tell("warm, overlay, against `cp -a`", &warm, &copied, Goal::None);
-        self.plan()?;
-        let (ours, theirs) = alternate(rounds, |_| self.plan(), clone)?;
         tell(
             "whole `cto run --plan`, with gates and the look at the source",
-            &ours,
-            &theirs,
+            &planned,
+            &cloned,
             Goal::None,
         );
         println!();
@@ -343,7 +342,7 @@ impl Bench {
 
     /// The shipped cases and as many small ones as it takes to a hundred.
     fn side_by_side(&self, rounds: usize) -> anyhow::Result<()> {
-        let cases = self.fresh("cases")?;
+        let cases = self.at("cases");
         let shipped = output_of(self.command(&self.cto).args(["cases", "--json"]))?
             .matches("\"id\":")
             .count();

@@ -59,7 +59,6 @@ fn every_way_to_fail_closes_as_its_row_says() {
         "provider_unavailable",
         "backend_failed",
         "secret_exposed",
-        "source_repository_mutated",
         "source_changed_during_run",
         "verification_tampered",
         "patch_not_reproducible",

@@ -142,49 +142,29 @@ fn an_agent_can_not_widen_what_is_ignored() {
 }
 
 #[test]
-fn code_under_test_that_reaches_the_evidence_spoils_the_run_and_never_forges_it() {
-    // Until the file system is confined a check can reach its own pack. Nothing that it writes there may be sealed.
-    for (id, attack) in [
-        ("forge-log", "echo {} >> \"$f/events.normalized.jsonl\""),
-        ("cut-log", ": > \"$f/events.normalized.jsonl\""),
-        ("forge-patch", "echo forged > \"$f/patch.diff\""),
-        ("forge-contract", "echo {} > \"$f/task-contract.json\""),
-        ("forge-decision", "echo {} > \"$f/eligibility.json\""),
-        ("plant-report", "echo {} > \"$f/report.md\""),
-        ("plant-test-log", "echo fine > \"$f/test.log\""),
-        ("plant-link", "ln -s /etc/passwd \"$f/backend/x\""),
-    ] {
-        let ground = Ground::new();
-        let script = format!(
-            "verification_commands:\n  - run: |\n      for f in ../../../harness-runs/*; do {attack}; done\n      grep -q new a.txt\n"
-        );
-        ground.case(id, &script);
-        let out = ground
-            .command(&[
-                "run",
-                id,
-                "--json",
-                "--cases",
-                ground.cases().to_str().unwrap(),
-            ])
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&out.stdout);
-        let run_id = ground.packs().remove(0);
-        let sealed = ground.pack(&run_id).join("attestation.dsse.json").exists();
-        let verifies = sealed && ground.json(&["verify", &run_id]).0 == 0;
-        let passed = out.status.code() == Some(0);
-        // A planted report is overwritten by the harness's own; everything else must spoil the run.
-        assert_eq!(passed, id == "plant-report", "{id}: {text}");
-        if passed {
-            let page = std::fs::read_to_string(ground.pack(&run_id).join("report.md")).unwrap();
-            assert!(verifies && page.starts_with("# PASS"), "{id}: {page}");
-        } else if verifies {
-            assert_ne!(
-                serde_json::from_str::<serde_json::Value>(&text).unwrap()["status"],
-                "pass",
-                "{id}"
-            );
-        }
-    }
+fn code_under_test_never_finds_the_evidence() {
+    let ground = Ground::new();
+    let home = ground.home();
+    let attacks = [
+        "echo {} >> \"$f/events.normalized.jsonl\"",
+        ": > \"$f/events.normalized.jsonl\"",
+        "echo forged > \"$f/patch.diff\"",
+        "echo {} > \"$f/report.md\"",
+        "ln -s /etc/passwd \"$f/backend/x\"",
+    ]
+    .join("; ");
+    ground.case(
+        "forger",
+        &format!(
+            "verification_commands:\n  - run: |\n      for f in ../../../harness-runs/* {0}/harness-runs/* /proc/1/root{0}/harness-runs/*; do test -d \"$f\" && {{ echo fo\"\"und; {attacks}; }}; done\n      test ! -e {0} && test ! -e /cto/oracle && grep -q new a.txt\n",
+            home.display()
+        ),
+    );
+    let (code, _, report) = verdict_of(&ground, "forger");
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(report["sandbox"]["class"], "full");
+    let run_id = report["run_id"].as_str().unwrap();
+    assert_eq!(ground.json(&["verify", run_id]).0, 0);
+    let log = std::fs::read_to_string(ground.pack(run_id).join("test.log")).unwrap();
+    assert!(!log.contains("found"), "{log}");
 }

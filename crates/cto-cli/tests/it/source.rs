@@ -86,6 +86,52 @@ impl Source {
         (ran.code.unwrap(), codes, report)
     }
 
+    /// Lets a script work, and does something else after it began and before it ends.
+    pub(crate) fn work_while(&self, script: &str, meanwhile: impl FnOnce()) -> (i32, Vec<String>) {
+        let waiting = format!("{GIT}while [ ! -e go ]; do :; done; rm go; {script}");
+        let mut command = self.command(&["sh", "-ec", &waiting]);
+        let mut args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+        let json = args.iter().position(|a| a == "--json").unwrap();
+        args[json] = "--events".into();
+        let envs: Vec<_> = command
+            .get_envs()
+            .filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned())))
+            .collect();
+        command = Command::new(crate::place::CTO);
+        command
+            .env_clear()
+            .envs(envs)
+            .args(args)
+            .current_dir(self.place.path(""))
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let lines = std::io::BufReader::new(child.stdout.take().unwrap());
+        let mut meanwhile = Some(meanwhile);
+        let mut blockers = Vec::new();
+        for line in std::io::BufRead::lines(lines) {
+            let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            if event["type"] == "backend.started" {
+                meanwhile.take().unwrap()();
+                // The copy that it works in; nothing else is a way to reach it.
+                let run = event["run_id"].as_str().unwrap();
+                write(
+                    &self.place.home().join("work").join(run).join("copy/go"),
+                    "",
+                );
+            }
+            if event["type"] == "run.completed" {
+                let found = event["data"]["blockers"].as_array().unwrap();
+                blockers = found
+                    .iter()
+                    .map(|b| b["code"].as_str().unwrap().to_owned())
+                    .collect();
+            }
+        }
+        (child.wait().unwrap().code().unwrap(), blockers)
+    }
+
     /// Writes the patch of the latest run beside the repository.
     pub(crate) fn export(&self, name: &str) {
         let mut command = self.place.command(&["export", "latest", "--patch"]);

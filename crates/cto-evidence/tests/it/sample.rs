@@ -113,6 +113,7 @@ pub(crate) fn sandbox() -> SandboxPlan {
         class: SandboxClass::Process,
         layers: vec![layer],
         writable_roots: vec!["$WORKSPACE".to_owned()],
+        read_paths: Vec::new(),
     }
 }
 

@@ -118,6 +118,10 @@ const RECORDER: &str =
 
 /// Blockers without a fixture, and why. An entry goes when its blocker can be reached.
 pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
+    (
+        BlockerCode::SourceRepositoryMutated,
+        "a backend sees no repository but its copy; only where its root can't be built from nothing could it write there",
+    ),
     (BlockerCode::ApprovalDenied, APPROVALS),
     (BlockerCode::ForbiddenActionAttempted, RECORDER),
     (

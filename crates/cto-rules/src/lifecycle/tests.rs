@@ -113,6 +113,7 @@ fn backend_end(exit_code: Option<i32>, signal: Option<i32>, timed_out: bool) -> 
             class: SandboxClass::Process,
             layers: Vec::new(),
             writable_roots: Vec::new(),
+            read_paths: Vec::new(),
         },
         start_failure: None,
         agent: None,

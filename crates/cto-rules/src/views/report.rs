@@ -214,6 +214,7 @@ fn sandbox(state: &RunState) -> SandboxSection {
         class: SandboxClass::None,
         layers: Vec::new(),
         writable_roots: Vec::new(),
+        read_paths: Vec::new(),
     };
     let seen = state
         .backend

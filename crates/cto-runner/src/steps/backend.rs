@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use cto_checkout::WorkingCopy;
 use cto_contract::artifact::FreshnessSource;
-use cto_contract::blocker::BlockerCode;
-use cto_contract::event::{BackendFinished, BackendStarted, BackendText, EventKind, OutputCapped};
+use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::event::{
+    BackendFinished, BackendStarted, BackendText, EventKind, OutputCapped, Step,
+};
 use cto_contract::plan::{Layer, SandboxPlan, TreeKind};
 use cto_contract::task::Limits;
 use cto_contract::words::{BackendCompletion, Lane, SandboxClass};
 use cto_evidence::writer::PackWriter;
-use cto_sandbox::{Class, Confinement, End, Launcher, StopCause, StopToken, Stream, Survivors};
+use cto_sandbox::{
+    Access, Bind, Class, Confinement, End, Launcher, StopCause, StopToken, Stream, Survivors,
+};
 
 use crate::bench::Tree;
 use crate::checks::{Checker, RedactedFile, to_os};
@@ -56,13 +60,15 @@ pub(crate) fn sandbox_plan(seen: &Confinement, limits: &Limits) -> SandboxPlan {
         ("memory_limit", limits.memory_mb),
         ("disk_limit", limits.disk_mb),
     ] {
-        let detail = asked.map_or_else(
-            || "not asked for".to_owned(),
-            |mb| format!("{mb} MiB asked for, not enforced by this version"),
-        );
+        let is_watched = class == SandboxClass::Full;
+        let detail = match asked {
+            None => "not asked for".to_owned(),
+            Some(mb) if is_watched => format!("{mb} MiB of all processes together"),
+            Some(mb) => format!("{mb} MiB asked for, watched only in a root of its own"),
+        };
         layers.push(Layer {
             name: name.to_owned(),
-            in_force: false,
+            in_force: is_watched && asked.is_some(),
             detail,
         });
     }
@@ -71,6 +77,7 @@ pub(crate) fn sandbox_plan(seen: &Confinement, limits: &Limits) -> SandboxPlan {
         class,
         layers,
         writable_roots: vec!["$WORKSPACE".to_owned(), "$SCRATCH".to_owned()],
+        read_paths: Vec::new(),
     }
 }
 
@@ -80,6 +87,7 @@ pub(crate) fn no_sandbox() -> SandboxPlan {
         class: SandboxClass::None,
         layers: Vec::new(),
         writable_roots: Vec::new(),
+        read_paths: Vec::new(),
     }
 }
 
@@ -122,13 +130,22 @@ impl Live<'_> {
             .as_ref()
             .ok_or_else(|| missing("the workspace"))?;
         let argv = spec.argv.iter().map(Into::into).collect();
-        let request = prepared
+        let limits = (self.limits.sandbox(), self.limits.tree());
+        let mut request = prepared
             .bench
-            .request("backend", argv, to_os(spec.env), self.limits.sandbox())
+            .request("backend", argv, to_os(spec.env), limits)
             .map_err(|source| StepError::Artifact {
                 path: "$WORKSPACE".to_owned(),
                 source,
             })?;
+        let fake = self.work.join("fake");
+        if fake.is_dir() {
+            request.binds.push(Bind {
+                at: prepared.bench.fake_at(&fake),
+                from: fake,
+                access: Access::ReadOnly,
+            });
+        }
         let artifact = |path: &str| {
             let path = path.to_owned();
             move |source| StepError::Artifact { path, source }
@@ -179,6 +196,17 @@ impl Live<'_> {
                     };
                     self.record(EventKind::BackendOutputCapped(data))?;
                 }
+                if let Some(hit) = &outcome.limit_hit {
+                    let name = hit.limit.as_str();
+                    let blocker = Blocker::new(
+                        BlockerCode::LimitExceeded,
+                        format!(
+                            "the backend went over {name}: {} of {}",
+                            hit.seen, hit.allowed
+                        ),
+                    );
+                    self.limit_hit(name, hit.allowed, Step::Backend, blocker)?;
+                }
                 let (exit_code, signal) = match outcome.end {
                     End::Exited(code) => (Some(code), None),
                     End::Signaled(signal) => (None, Some(signal)),
@@ -206,7 +234,15 @@ impl Live<'_> {
                     stderr_bytes: outcome.output.stderr_bytes,
                     dropped_bytes: outcome.output.dropped_bytes,
                     no_survivors: matches!(outcome.confinement.survivors, Survivors::None { .. }),
-                    sandbox: sandbox_plan(&outcome.confinement, &self.limits.limits),
+                    sandbox: SandboxPlan {
+                        read_paths: self
+                            .parts
+                            .sandbox
+                            .as_ref()
+                            .map(|s| s.read_paths.clone())
+                            .unwrap_or_default(),
+                        ..sandbox_plan(&outcome.confinement, &self.limits.limits)
+                    },
                     start_failure,
                     agent: words.map(Heard::finish),
                 }

@@ -6,6 +6,7 @@ use cto_contract::artifact::{ELIGIBILITY, PATCH, TASK_CONTRACT, TEST_LOG};
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{EventKind, Step, StepFinished, StepStarted};
 use cto_contract::task::TaskContract;
+use cto_contract::words::SandboxClass;
 use cto_evidence::canonical::to_canonical;
 use cto_evidence::writer::PackWriter;
 use cto_rules::eligibility::decide;
@@ -58,7 +59,9 @@ impl Live<'_> {
 impl Live<'_> {
     /// Looks at the source a last time, if a backend ran that was given a copy of it.
     fn check_source(&mut self) -> Result<Result<(), String>, JournalError> {
-        let class = self.parts.sandbox_class();
+        // What held the backend, not what was expected to.
+        let ran = self.state().backend.as_ref();
+        let class = ran.map_or(SandboxClass::None, |b| b.sandbox.class);
         let Some(source) = self.parts.source.as_ref() else {
             return Ok(Ok(()));
         };

@@ -22,6 +22,7 @@ use cto_rules::paths::Withheld;
 use crate::bench::{Ground, Tree};
 use crate::checks::Checker;
 use crate::inputs::ResolvedInput;
+use crate::inside::Inside;
 use crate::live::{Live, Prepared, StepError, StepResult};
 use crate::task::Task;
 use crate::{VERSION, error_chain};
@@ -61,7 +62,20 @@ impl Live<'_> {
         if needs_mounts && !has_namespaces {
             return Err(unmountable());
         }
-        let ground = Arc::new(Ground::new(&self.work, has_namespaces, inputs));
+        let inside = has_namespaces.then(|| {
+            let source = self.parts.source.as_ref();
+            Inside::find(
+                self.harness,
+                &self.search_path(),
+                self.request.lane,
+                &self.request.argv,
+                source.and_then(|s| s.repository.work_tree()),
+            )
+        });
+        if let (Some(plan), Some(inside)) = (&mut self.parts.sandbox, &inside) {
+            plan.read_paths.clone_from(&inside.shown);
+        }
+        let ground = Arc::new(Ground::new(&self.work, inside, inputs));
         let checker = Arc::new(Checker {
             launcher: self.harness.launcher.clone(),
             contract: self.contract.clone(),
@@ -226,7 +240,10 @@ impl Live<'_> {
                 let dir = self.work.join("fake");
                 if case.lay_out("fake", &dir).map_err(refused)? {
                     return Ok(Engine::Fake(FakeChange::Overlay {
-                        directory: dir.to_string_lossy().into_owned(),
+                        directory: self.parts.prepared.as_ref().map_or_else(
+                            || dir.to_string_lossy().into_owned(),
+                            |p| p.bench.fake_at(&dir).to_string_lossy().into_owned(),
+                        ),
                     }));
                 }
                 Err(refused(crate::CaseError::NoFakeChange {
@@ -259,7 +276,8 @@ impl Live<'_> {
                 code: BlockerCode::ArtifactWriteFailure,
             })?,
         };
-        let spec = engine.launch_spec(&places, &path, &brief);
+        let mut spec = engine.launch_spec(&places, &path, &brief);
+        spec.env.extend(prepared.bench.more_env());
         for (name, bytes) in &spec.scratch_files {
             let full = scratch.join(name);
             let written = std::fs::File::create_new(&full)

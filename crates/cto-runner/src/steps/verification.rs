@@ -9,7 +9,7 @@ use cto_checkout::{
 };
 use cto_contract::artifact::{FreshnessSource, TEST_LOG};
 use cto_contract::blocker::{Blocker, BlockerCode};
-use cto_contract::event::{EventKind, ReviewVerdict, VerificationCompleted};
+use cto_contract::event::{EventKind, ReviewVerdict, Step, VerificationCompleted};
 use cto_contract::ids::{TreeId, to_hex};
 use cto_contract::text::{path_text, shorten};
 use cto_contract::verification::{Canary, CanaryStatus, Verification};
@@ -64,6 +64,18 @@ impl Live<'_> {
             return self.record_unchecked(why, false, Vec::new(), before);
         }
         self.write_test_log(&before, &after, canary.execution.as_ref(), None)?;
+        for execution in after.iter().chain(&canary.execution) {
+            if let Some((limit, allowed)) = &execution.limit {
+                let blocker = Blocker::new(
+                    BlockerCode::LimitExceeded,
+                    format!(
+                        "`{}` went over {limit}, which is {allowed}",
+                        shorten(&execution.line, 120)
+                    ),
+                );
+                self.limit_hit(limit, *allowed, Step::Verification, blocker)?;
+            }
+        }
         let results = |executions: &[Execution]| {
             executions
                 .iter()

@@ -286,20 +286,9 @@ pub(super) const FIXTURES: &[Fixture] = &[
     Fixture {
         blocker: BlockerCode::SecretExposed,
         trigger: "the agent writes a secret of the operator's environment into the change",
-        program: Program::Script(r#"cat "$place/secret" > src/a.txt; echo new >> src/a.txt"#),
+        terms: &[("inputs", "[{from: ~/secret, mode: read-only}]")],
+        program: Program::Script(r#"cat "$HOME/secret" > src/a.txt; echo new >> src/a.txt"#),
         shows: &[("patch.diff", "quarantined by cto")],
-        ..PLAIN
-    },
-    Fixture {
-        blocker: BlockerCode::SourceRepositoryMutated,
-        trigger: "the agent writes into the repository that its copy was taken from",
-        program: Program::Script(r#"echo new > src/a.txt; echo x >> "$place/repo/other.txt""#),
-        shows: &[
-            NEW,
-            ("report.json", "\"source_repository_mutated\": true"),
-            ("report.json", "other.txt"),
-        ],
-        changes_outside: &["repo/other.txt"],
         ..PLAIN
     },
     Fixture {
