@@ -3,7 +3,7 @@
 use cto_contract::blocker::{BlockerCode, Row};
 use cto_contract::event::Step;
 
-/// One way to trigger a blocker. All of it is data; [`super::ground`] acts on it.
+/// One way to trigger a blocker. All of it is data; `ground` acts on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Fixture {
     pub blocker: BlockerCode,
