@@ -228,7 +228,7 @@ impl Bench {
         }
         tell("cold, overlay", &cold, &cloned, Goal::AtMost(1.0));
         tell("warm, copy", &warm_copy, &cloned, Goal::None);
-        tell("cold, copy", &cold_copy, &cloned, Goal::None);
+        tell("cold, copy", &cold_copy, &cloned, Goal::AtMost(1.0));
         tell("`cp -a`", &copied, &cloned, Goal::None);
         tell("warm, overlay, against `cp -a`", &warm, &copied, Goal::None);
         tell(
