@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of the mount table that are kept.
+#[cfg(target_os = "linux")]
 pub(crate) const MOUNTS_BYTES_MAX: usize = 24 * 1024;
 
 /// The sandbox as a process in it saw it, through all of its layers.
