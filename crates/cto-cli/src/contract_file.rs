@@ -20,7 +20,7 @@ pub(crate) fn read(path: &Path) -> Result<TaskContract, Failure> {
             format!("the contract `{shown}` can't be read"),
         );
         failure.causes.push(e.to_string());
-        failure
+        failure.hint("`cto init` writes one to start from")
     };
     let file = File::open(path).map_err(failed)?;
     if !file.metadata().map_err(failed)?.is_file() {

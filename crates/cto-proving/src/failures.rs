@@ -254,7 +254,7 @@ fn trigger(fixture: &Fixture, directory: &Path, options: &Options, stop: &StopTo
                 reason,
             });
         }
-        Err(error) => row.errors.push(crate::error_chain(&error)),
+        Err(error) => row.errors.push(cto_runner::error_chain(&error)),
     }
     row.seconds = (begun.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
     Done::Checked { row, report }
@@ -265,7 +265,7 @@ fn run_control(directory: &Path, options: &Options, stop: &StopToken) -> Result<
     let fixture = control();
     let seen = Ground::make(fixture, "control", directory, options)
         .and_then(|g| g.run(fixture, stop))
-        .map_err(|e| crate::error_chain(&e))?;
+        .map_err(|e| cto_runner::error_chain(&e))?;
     check::judge_control(&seen)
 }
 

@@ -27,6 +27,10 @@ pub struct ReadFacts {
     pub search_path: Vec<(PathBuf, PathBuf)>,
     /// Toolchains and `read_paths` of the configuration, as named and as they really are.
     pub named: Vec<(PathBuf, PathBuf)>,
+    /// Single files that the operator named in the command line.
+    pub files: Vec<(PathBuf, PathBuf)>,
+    /// Where services listen: a socket answers also where nothing can be written.
+    pub sockets: Vec<PathBuf>,
     pub user_home: Option<PathBuf>,
     pub harness: Vec<PathBuf>,
     pub repository: Option<PathBuf>,
@@ -67,11 +71,31 @@ pub fn read_paths(facts: &ReadFacts) -> ReadPaths {
             out.add(facts, named, real);
         }
     }
+    for (named, real) in &facts.files {
+        if !is_system(real) {
+            out.add_judged(facts.judged(real), named, real);
+        }
+    }
     out
 }
 
 impl ReadFacts {
+    /// A directory shows all that is in it: none of the source's, of which there is a copy, and no socket.
     fn refusal(&self, real: &Path) -> Option<InputRefusal> {
+        let in_source = self
+            .repository
+            .as_ref()
+            .is_some_and(|top| real.starts_with(top));
+        if in_source {
+            return Some(InputRefusal::OwnRepository);
+        }
+        let socket = self.sockets.iter().find(|socket| socket.starts_with(real));
+        socket
+            .map(|socket| InputRefusal::HoldsSocket(socket.clone()))
+            .or_else(|| self.judged(real))
+    }
+
+    fn judged(&self, real: &Path) -> Option<InputRefusal> {
         judge_input(&InputFacts {
             path: real,
             repository: self.repository.clone(),
@@ -85,7 +109,11 @@ impl ReadFacts {
 
 impl ReadPaths {
     fn add(&mut self, facts: &ReadFacts, named: &Path, real: &Path) {
-        match facts.refusal(real) {
+        self.add_judged(facts.refusal(real), named, real);
+    }
+
+    fn add_judged(&mut self, refusal: Option<InputRefusal>, named: &Path, real: &Path) {
+        match refusal {
             Some(why) => self.refused.push((named.to_owned(), why)),
             None => {
                 self.shown.insert(named.to_owned(), real.to_owned());
@@ -108,6 +136,8 @@ mod tests {
         ReadFacts {
             search_path: search_path.iter().map(both).collect(),
             named: Vec::new(),
+            files: Vec::new(),
+            sockets: vec!["/opt/served/run/it.sock".into()],
             user_home: Some("/home/you".into()),
             harness: vec!["/home/you/.local/state/cto".into()],
             repository: Some("/srv/app".into()),
@@ -137,13 +167,31 @@ mod tests {
         assert_eq!(shown(&["/home/you/.local/bin"]), "/home/you/.local/bin");
         assert_eq!(shown(&["/home/you/bin"]), "/home/you/bin");
         assert_eq!(shown(&["/opt/tool/bin"]), "/opt/tool");
-        assert_eq!(shown(&["/srv/app/bin"]), "/srv/app/bin");
+        let mut facts = facts(&[]);
+        facts.files = vec![("/srv/app/agent.sh".into(), "/srv/app/agent.sh".into())];
+        assert_eq!(
+            read_paths(&facts).shown.len(),
+            1,
+            "the operator named that very file"
+        );
     }
 
     #[test]
     fn what_may_not_be_shown_is_left_out_and_named() {
-        let paths = read_paths(&facts(&["/home/you/.ssh", "/", "/home/you", "/proc/self"]));
+        let refused = [
+            "/home/you/.ssh",
+            "/",
+            "/home/you",
+            "/proc/self",
+            "/srv/app/bin",
+            "/srv/app/.venv/bin",
+            "/opt/served",
+            "/opt/served/run",
+        ];
+        let paths = read_paths(&facts(&refused));
         assert_eq!(paths.shown, BTreeMap::new());
-        assert_eq!(paths.refused.len(), 4);
+        assert_eq!(paths.refused.len(), refused.len());
+        // Beside a socket the programs alone are shown.
+        assert_eq!(shown(&["/opt/served/bin"]), "/opt/served/bin");
     }
 }

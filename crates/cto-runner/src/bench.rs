@@ -248,12 +248,9 @@ impl Bench {
         }
     }
 
-    /// Where a file of the tree is written and found from outside.
-    pub(crate) fn outside(&self, path: &str) -> PathBuf {
-        match &self.tree {
-            Tree::Copy(own) => own.join(path),
-            Tree::Overlay { upper, .. } => upper.join(path),
-        }
+    /// The directory that commands write their files of the tree into.
+    pub(crate) fn written(&self) -> Option<&Path> {
+        self.layers().into_iter().next()
     }
 
     /// Scratch as it lies outside.

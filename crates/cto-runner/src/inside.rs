@@ -69,10 +69,11 @@ impl Inside {
             named: rustup
                 .iter()
                 .cloned()
-                .chain(files)
                 .chain(configured)
                 .filter_map(both)
                 .collect(),
+            files: files.filter_map(both).collect(),
+            sockets: listening(),
             user_home: user_home.as_deref().and_then(real),
             harness: [harness.home.root(), harness.config.dir.as_path()]
                 .into_iter()
@@ -99,6 +100,19 @@ impl Inside {
             rustup: rustup.filter(|dir| chosen.shown.contains_key(dir)),
         }
     }
+}
+
+/// The named sockets that this machine's processes have open.
+fn listening() -> Vec<PathBuf> {
+    let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let names = table
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().nth(7));
+    names
+        .filter(|name| name.starts_with('/'))
+        .map(PathBuf::from)
+        .collect()
 }
 
 /// Leaves out what lies in a directory that is shown at its own place already.

@@ -65,7 +65,7 @@ fn round_seconds(duration: Duration) -> f64 {
 }
 
 /// An error and everything it rests on, in one line.
-fn error_chain(error: &dyn std::error::Error) -> String {
+pub fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(source) = next {

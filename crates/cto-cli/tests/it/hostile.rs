@@ -142,6 +142,37 @@ fn an_agent_can_not_widen_what_is_ignored() {
 }
 
 #[test]
+fn test_results_are_never_read_through_a_link() {
+    let ground = Ground::new();
+    let outside = ground.path().join("outside");
+    write(
+        &outside.join("results.xml"),
+        "<testsuite tests=\"1\"><testcase classname=\"t\" name=\"a\"/></testsuite>",
+    );
+    for (id, link) in [
+        ("directory", format!("ln -s {} reports", outside.display())),
+        (
+            "file",
+            format!(
+                "mkdir reports; ln -s {}/results.xml reports/",
+                outside.display()
+            ),
+        ),
+    ] {
+        ground.case(
+            id,
+            &format!("verification_commands: [{{run: \"{link}\", expect: {{junit: reports/results.xml, min_tests: 1}}}}]\n"),
+        );
+        let (code, found, report) = verdict_of(&ground, id);
+        assert_eq!(code, 1, "{report:#}");
+        assert!(
+            found.contains(&"verification_failed".to_owned()),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
 fn code_under_test_never_finds_the_evidence() {
     let ground = Ground::new();
     let home = ground.home();

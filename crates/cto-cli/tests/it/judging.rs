@@ -11,16 +11,24 @@ use cto_sandbox::{Launcher, StopToken};
 use crate::ground::{CTO, Ground, blockers, files, search_path, write};
 
 fn open(ground: &Ground) -> Harness {
+    open_with(ground, search_path())
+}
+
+fn open_with(ground: &Ground, path: String) -> Harness {
     Harness::open(OpenOptions {
         home: ground.home(),
         config: ground.config(),
-        env: Environment::new([("PATH".to_owned(), search_path())]),
+        env: Environment::new([("PATH".to_owned(), path)]),
         launcher: Launcher::at(CTO),
     })
     .unwrap()
 }
 
 fn run(harness: &Harness, id: &str, cheat: Option<String>) -> RunResult {
+    run_with(harness, id, cheat, &StopToken::new().unwrap())
+}
+
+fn run_with(harness: &Harness, id: &str, cheat: Option<String>, stop: &StopToken) -> RunResult {
     let case = Catalog::default().find(id).unwrap();
     let request = RunRequest {
         task: Task::Case(case),
@@ -32,9 +40,21 @@ fn run(harness: &Harness, id: &str, cheat: Option<String>) -> RunResult {
         parent: None,
         conformance: false,
     };
-    harness
-        .run(&request, &StopToken::new().unwrap(), &mut |_| {})
-        .unwrap()
+    harness.run(&request, stop, &mut |_| {}).unwrap()
+}
+
+#[test]
+fn a_run_that_ends_early_stops_nobody_else() {
+    let ground = Ground::new();
+    // Without git the backend can't start, while the checks of the baseline have begun.
+    let harness = open_with(&ground, "/no/such/directory".to_owned());
+    let stop = StopToken::new().unwrap();
+    let result = run_with(&harness, "r1-string-slugify", None, &stop);
+    assert_eq!(result.report.verdict.status, RunStatus::Blocked);
+    assert!(
+        !stop.is_asked(),
+        "the runs of a matrix share what stops them"
+    );
 }
 
 /// Runs all jobs on as many threads as there are cores.

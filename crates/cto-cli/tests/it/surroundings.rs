@@ -66,6 +66,44 @@ fn inputs_that_would_show_too_much_are_refused_before_anything_runs() {
 }
 
 #[test]
+fn of_the_search_path_no_socket_and_nothing_of_the_source_is_shown() {
+    let source = plain();
+    let (served, mine) = (source.place.path("served"), source.repo().join("tools"));
+    for dir in [&served, &mine] {
+        write(&dir.join("program"), "#!/bin/sh\necho ran\n");
+        crate::place::sh(dir, "chmod +x program");
+    }
+    let agent = mine.join("program");
+    let run = |script: &str| {
+        let mut command = source.command(&["sh", "-ec", script]);
+        let path = format!(
+            "{}:{}:{}",
+            served.display(),
+            mine.display(),
+            crate::place::search_path()
+        );
+        command.env("PATH", path);
+        crate::place::Ran::of(command.output().unwrap())
+    };
+    let seen = format!("test -e {}", served.join("program").display());
+    let not_mine = format!("test ! -e {}; echo new > src/a.txt", mine.display());
+    run(&format!("{seen}; {not_mine}")).expect(0);
+    let listener = std::os::unix::net::UnixListener::bind(served.join("it.sock")).unwrap();
+    run(&format!("! {seen}; {not_mine}")).expect(0);
+    drop(listener);
+    // A program that is named by its path is shown alone, and no pack tells where it lies.
+    let ran = source.run(&[agent.to_str().unwrap()]);
+    let report = ran.json();
+    assert_eq!(report["blockers"][0]["code"], "no_diff", "{report:#}");
+    assert_eq!(report["identity"]["argv"][0], "$SOURCE/tools/program");
+    assert!(
+        !ran.out.contains(source.place.path("").to_str().unwrap()),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
 fn setup_runs_once_below_all_trees_and_may_not_change_what_is_tracked() {
     let source = plain();
     source.contract("allowed_paths: [src/]\nsetup_commands: ['mkdir -p build; echo made > build/tool', 'cat build/tool']\nverification_commands: ['grep -q made build/tool && grep -q new src/a.txt']\n");

@@ -106,6 +106,11 @@ impl Layers {
 
     /// The beginning of a regular file, as text.
     fn text(&self, path: &str) -> io::Result<Option<String>> {
+        self.read(path, TEXT_BYTES_MAX)
+    }
+
+    /// So much of a regular file of the tree, as text; none when it is something else or not there.
+    pub(super) fn read(&self, path: &str, bytes_max: u64) -> io::Result<Option<String>> {
         let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
         for dir in self.directories(dir)? {
             match look(&dir, name)? {
@@ -120,7 +125,7 @@ impl Layers {
                         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
                     let file = File::from(rustix::fs::openat(&dir, name, flags, Mode::empty())?);
                     let mut bytes = Vec::new();
-                    file.take(TEXT_BYTES_MAX).read_to_end(&mut bytes)?;
+                    file.take(bytes_max).read_to_end(&mut bytes)?;
                     return Ok(Some(String::from_utf8_lossy(&bytes).into_owned()));
                 }
             }

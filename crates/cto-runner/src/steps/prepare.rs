@@ -288,10 +288,22 @@ impl Live<'_> {
             })?;
         }
         let work = self.work.to_string_lossy().into_owned();
+        let source = self.parts.source.as_ref();
+        let source = source
+            .and_then(|s| s.repository.work_tree())
+            .map(|top| top.to_string_lossy());
+        let user_home = self.harness.env.get("HOME").filter(|home| home.len() > 1);
         let shown = |arg: &String| {
-            arg.replace(&places.scratch, "$SCRATCH")
+            let named = arg
+                .replace(&places.scratch, "$SCRATCH")
                 .replace(&places.workspace, "$WORKSPACE")
-                .replace(&work, "$CTO_HOME/work/$RUN")
+                .replace(&work, "$CTO_HOME/work/$RUN");
+            let named = source
+                .iter()
+                .fold(named, |text, top| text.replace(&**top, "$SOURCE"));
+            user_home
+                .iter()
+                .fold(named, |text, home| text.replace(*home, "~"))
         };
         let argv: Vec<String> = spec.argv.iter().map(shown).collect();
         let environment_names: Vec<String> = spec.env.keys().cloned().collect();
@@ -318,7 +330,7 @@ impl Live<'_> {
         if engine.lane() == Lane::Command && identity.binary_digest.is_none() {
             return Err(StepError::Environment {
                 what: format!(
-                    "the program `{}` is not there, or can't be read",
+                    "the program `{}` is neither on PATH nor a file that can be read; name it after `--`",
                     shorten(argv.first().map_or("", String::as_str), 120)
                 ),
                 code: BlockerCode::ProviderUnavailable,
