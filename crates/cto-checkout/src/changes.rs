@@ -29,6 +29,15 @@ pub struct Changes {
     pub has_scratch_git: bool,
     /// How many files had to be read, for the trace.
     pub files_hashed: usize,
+    /// What lies in the upper directory, changed or not; `None` when the tree is no overlay.
+    pub upper: Option<Vec<UpperEntry>>,
+}
+
+/// One entry of an overlay's upper directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpperEntry {
+    pub path: TreePath,
+    pub kind: &'static str,
 }
 
 impl Changes {

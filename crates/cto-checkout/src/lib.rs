@@ -35,7 +35,7 @@ mod walk;
 mod working_copy;
 
 pub use baseline::{Baseline, BaselineCache, BaselineError, Freshness};
-pub use changes::{Change, Changes, Oddity, OddityKind};
+pub use changes::{Change, Changes, Oddity, OddityKind, UpperEntry};
 pub use git::{GitError, git_version, ignored};
 pub use git_dir::{GitDir, GitDirError};
 pub use import::{ImportCaps, ImportError, TreeEntry, check_tree, import, write_entries};

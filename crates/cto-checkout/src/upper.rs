@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType, OFlags, fgetxattr};
 use rustix::io::Errno;
 
 use crate::baseline::Baseline;
-use crate::changes::{Changes, Oddity};
+use crate::changes::{Changes, Oddity, UpperEntry};
 use crate::manifest::{Entry, EntryMode, Manifest, directories_of};
 use crate::scan::{self, Known, ScanCaps, ScanError};
 use crate::tree_path::{TreePath, parent_of};
@@ -65,6 +65,14 @@ impl<'a> Merged<'a> {
         let found = scan::list(root, caps)?;
         let marks = parallel::map(&found, |_, found| is_whiteout(root, found))?;
         let left = left_over(lower, &found, &hiding(root, lower, &found, &marks)?);
+        let listed = found
+            .iter()
+            .zip(&marks)
+            .map(|(found, &whiteout)| UpperEntry {
+                path: found.path.clone(),
+                kind: if whiteout { "whiteout" } else { kind_of(found) },
+            });
+        let listed = listed.collect();
 
         let mut kept: Vec<Found> = found
             .into_iter()
@@ -91,6 +99,7 @@ impl<'a> Merged<'a> {
             oddities: read.oddities,
             has_scratch_git: read.has_scratch_git,
             files_hashed: read.files_hashed,
+            upper: Some(listed),
         };
         Ok(Self {
             manifest,
@@ -111,6 +120,19 @@ impl<'a> Merged<'a> {
             Ok::<_, ScanError>(scan::odd_link(path, &target, is_link))
         })?;
         Ok(judged.into_iter().flatten().collect())
+    }
+}
+
+fn kind_of(found: &Found) -> &'static str {
+    match found.kind {
+        FoundKind::Regular => "file",
+        FoundKind::Symlink => "link",
+        FoundKind::Directory { .. } => "directory",
+        FoundKind::Fifo => "fifo",
+        FoundKind::Socket => "socket",
+        FoundKind::CharDevice | FoundKind::BlockDevice => "device",
+        FoundKind::GitNamed => "git",
+        FoundKind::Unknown => "unknown",
     }
 }
 

@@ -164,6 +164,7 @@ fn changes(before: &Manifest, scan: Scan) -> Changes {
         oddities: scan.oddities,
         has_scratch_git: scan.has_scratch_git,
         files_hashed: scan.files_hashed,
+        upper: None,
     }
 }
 

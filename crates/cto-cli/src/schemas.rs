@@ -80,6 +80,7 @@ registry! {
     "report" written cto_contract::report::Report, "report.json, and output of `cto run`, `cto rerun` and `cto show`";
     "run-row" written cto_store::RunRow, "One row of `cto runs`";
     "runs" written out::RunsOutput, "Output of `cto runs`";
+    "sandbox-proof" written cto_contract::sandbox::SandboxProof, "backend/sandbox.json";
     "schemas" written out::SchemasOutput, "Output of `cto schema`";
     "statement" written cto_contract::attestation::Statement, "Payload of attestation.dsse.json: the in-toto statement";
     "stop" written out::StopOutput, "Output of `cto stop`";

@@ -15,6 +15,10 @@ pub const TRACE: &str = "trace.jsonl";
 pub const PATCH: &str = "patch.diff";
 pub const TEST_LOG: &str = "test.log";
 pub const BACKEND_DIR: &str = "backend";
+/// What held the backend, as it was tried from within.
+pub const SANDBOX_PROOF: &str = "backend/sandbox.json";
+/// What lay in the upper directory of an overlay when the backend had ended, a line for each entry.
+pub const UPPER_DIRECTORY: &str = "backend/upper-directory.jsonl";
 pub const ELIGIBILITY: &str = "eligibility.json";
 pub const TASK_CONTRACT: &str = "task-contract.json";
 pub const SHA256SUMS: &str = "SHA256SUMS";

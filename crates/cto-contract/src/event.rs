@@ -249,6 +249,9 @@ pub struct BackendFinished {
     /// True when the death of the namespace's init proved that nothing is left.
     pub no_survivors: bool,
     pub sandbox: SandboxPlan,
+    /// What the recorder saw; absent when there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<RecorderTotals>,
     /// Why it could not be started, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_failure: Option<String>,
@@ -350,10 +353,40 @@ pub struct VerificationCompleted {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxDenied {
+    #[serde(default = "denied")]
+    pub kind: DenialKind,
     pub what: String,
     pub target: String,
     pub process: String,
+    /// Which forbidden action it was an attempt at, if any.
     pub action: Option<Action>,
+}
+
+fn denied() -> DenialKind {
+    DenialKind::Denied
+}
+
+wire_enum! {
+    /// How sure it is that something was refused.
+    pub enum DenialKind {
+        /// The call was answered with a refusal.
+        Denied = "denied",
+        /// The call was left to the kernel, which most likely refused it.
+        Attempt = "attempt",
+        /// The process died of it.
+        Killed = "killed",
+    }
+}
+
+/// How much the recorder saw.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecorderTotals {
+    /// Attempts in all, repeated ones included.
+    pub attempts: u64,
+    /// Attempts that are counted and not listed.
+    pub dropped: u64,
+    /// Attempts of which something could not be read.
+    pub blind: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -21,6 +21,7 @@ pub mod input;
 pub mod path;
 pub mod plan;
 pub mod report;
+pub mod sandbox;
 pub mod task;
 pub mod text;
 pub mod time;

@@ -3,6 +3,7 @@
 //! No file, clock, environment, process or async here; what a rule needs comes in as a value. The right to run a
 //! backend is [`eligibility::ExecutionGrant`], which only [`eligibility::decide`] can make.
 
+pub mod actions;
 pub mod advice;
 pub mod checks;
 pub mod eligibility;

@@ -13,8 +13,9 @@ use cto_contract::event::{
     SetupCompleted, SourceChecked, Step, TaskContractCreated, VerificationCompleted,
 };
 use cto_contract::ids::{CaseId, RunId};
+use cto_contract::text::{one_line, shorten};
 use cto_contract::time::Utc;
-use cto_contract::words::{FaultClass, Lane, RunStatus};
+use cto_contract::words::{Action, FaultClass, Lane, RunStatus};
 
 use crate::order;
 
@@ -182,6 +183,23 @@ impl RunState {
         Ok(self)
     }
 
+    /// The forbidden actions that something was an attempt at.
+    pub fn attempted_actions(&self) -> BTreeSet<Action> {
+        self.forbidden_denials().filter_map(|d| d.action).collect()
+    }
+
+    fn forbidden_denials(&self) -> impl Iterator<Item = &SandboxDenied> {
+        let permitted = self
+            .contract
+            .as_ref()
+            .map(|c| &c.contract.permitted_actions);
+        self.denials.iter().filter(move |denial| {
+            denial
+                .action
+                .is_some_and(|a| permitted.is_none_or(|p| !p.contains(&a)))
+        })
+    }
+
     /// Whether the decision let a backend run.
     pub fn is_eligible(&self) -> bool {
         self.eligibility
@@ -308,12 +326,18 @@ pub fn conclude(state: &RunState) -> RunCompleted {
     if let Some(source) = &state.source {
         add(&source.blockers);
     }
-    let attempted: BTreeSet<_> = state.denials.iter().filter_map(|d| d.action).collect();
-    if !attempted.is_empty() {
+    let attempted = state.attempted_actions();
+    if let Some(first) = state.forbidden_denials().next() {
         let names: Vec<&str> = attempted.iter().map(|a| a.as_str()).collect();
         add(&[Blocker::new(
             BlockerCode::ForbiddenActionAttempted,
-            format!("attempted: {}", names.join(", ")),
+            format!(
+                "attempted: {}; first {} {} by {}",
+                names.join(", "),
+                first.what,
+                shorten(&one_line(&first.target), 200),
+                first.process
+            ),
         )]);
     }
     if state.recovered.is_none() {

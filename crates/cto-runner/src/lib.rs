@@ -24,6 +24,7 @@ mod recover;
 pub mod reference;
 mod requests;
 mod retention;
+mod sandbox_proof;
 mod sealing;
 mod source;
 mod steps;

@@ -7,6 +7,7 @@
 )]
 
 mod bad_input;
+mod confined;
 mod crash;
 mod evidence;
 mod failures;

@@ -1,5 +1,7 @@
 //! The JSON files of a pack as their types, and the events that must say the same.
 
+use std::collections::BTreeSet;
+
 use cto_contract::artifact::{ELIGIBILITY, EVENTS, REPORT_JSON, TASK_CONTRACT};
 use cto_contract::eligibility::EligibilityDecision;
 use cto_contract::event::{
@@ -10,6 +12,7 @@ use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::text;
 use cto_contract::verify::VerifyCode;
+use cto_contract::words::Action;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -41,6 +44,8 @@ pub(super) struct Facts<'a> {
     pub(super) diff: Option<&'a DiffChecked>,
     pub(super) verification: Option<&'a VerificationCompleted>,
     pub(super) approval_id: Option<&'a str>,
+    /// What the recorder took for attempts at one of the actions.
+    pub(super) attempted: BTreeSet<Action>,
     pub(super) is_recovered: bool,
     /// Set only when it is the last line.
     pub(super) completed: Option<&'a RunCompleted>,
@@ -61,6 +66,7 @@ impl<'a> Facts<'a> {
                 EventKind::GitDiffChecked(d) => facts.diff = Some(d),
                 EventKind::VerificationCompleted(d) => facts.verification = Some(d),
                 EventKind::ApprovalConsumed(d) => facts.approval_id = Some(&d.approval_id),
+                EventKind::SandboxDenied(d) => facts.attempted.extend(d.action),
                 EventKind::RunCompleted(d) => facts.completed = Some(d),
                 EventKind::RunRecovered(_) => facts.is_recovered = true,
                 EventKind::ApprovalRequested(_)
@@ -72,7 +78,6 @@ impl<'a> Facts<'a> {
                 | EventKind::BackendFinished(_)
                 | EventKind::SetupCompleted(_)
                 | EventKind::SourceChecked(_)
-                | EventKind::SandboxDenied(_)
                 | EventKind::LimitExceeded(_)
                 | EventKind::LogRewritten(_)
                 | EventKind::StepStarted(_)

@@ -9,7 +9,7 @@ use cto_contract::event::RunEvent;
 use cto_contract::ids::Digest;
 use cto_contract::report::Report;
 use cto_contract::verify::VerifyCode;
-use cto_contract::words::RunStatus;
+use cto_contract::words::{Action, RunStatus};
 use serde_json::Value;
 
 use super::documents::{Documents, Facts};
@@ -196,6 +196,13 @@ pub(super) fn check_story(
             "identity_digest is not that of identity",
         );
     }
+    let permitted = documents.contract.as_ref().map(|c| &c.permitted_actions);
+    let is_forbidden = |action: &&Action| permitted.is_none_or(|p| !p.contains(action));
+    let attempted = facts.attempted.iter().filter(is_forbidden);
+    need(
+        attempted.eq(&report.authority.forbidden_actions_attempted),
+        "forbidden_actions_attempted is not what sandbox.denied says",
+    );
     if let Some(event) = facts.backend_started {
         need(
             event.identity_digest == report.backend.identity_digest,

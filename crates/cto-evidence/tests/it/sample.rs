@@ -258,6 +258,7 @@ pub(crate) fn pass() -> Plan {
         dropped_bytes: 0,
         no_survivors: true,
         sandbox: sandbox(),
+        recorded: None,
         start_failure: None,
         agent: None,
     }));

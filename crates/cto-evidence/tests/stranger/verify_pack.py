@@ -323,6 +323,9 @@ def check_report(report, value_of, events, head, digests, documents, predicate):
     mismatch(report["verification"] == checked["verification"] if checked else not report["verification"]["passed"], "verification")
     mismatch(report["tests_passed"] == report["verification"]["passed"], "tests_passed")
     mismatch(report["required_events_passed"] == (not report["missing_events"]), "required_events_passed")
+    permitted = (documents.get(CONTRACT) or {}).get("permitted_actions", [])
+    attempted = {e["data"]["action"] for e in events if e["type"] == "sandbox.denied"} - {None, *permitted}
+    mismatch(sorted(report["forbidden_actions_attempted"]) == sorted(attempted), "forbidden_actions_attempted")
     mismatch(report["patch_tree_id"] == patch.get("applied_tree_id"), "patch_tree_id")
     mismatch(report["verified_tree_id"] == checked.get("verified_tree_id"), "verified_tree_id")
     mismatch(report["artifact_paths"] == sorted([*digests, SUMS, ATTESTATION], key=str.encode), "artifact_paths")

@@ -115,6 +115,7 @@ fn backend_end(exit_code: Option<i32>, signal: Option<i32>, timed_out: bool) -> 
             writable_roots: Vec::new(),
             read_paths: Vec::new(),
         },
+        recorded: None,
         start_failure: None,
         agent: None,
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use cto_contract::event::DenialKind;
 use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::text::{one_line, shorten};
@@ -342,16 +343,40 @@ fn confinement(page: &mut Page, report: &Report) {
         page.line(format!("- In force: {}.", cell_long(&list(true))));
         page.line(format!("- Not in force: {}.", cell_long(&list(false))));
     }
-    if report.sandbox.denials.is_empty() {
-        page.line("- Denials: none recorded.");
+    denials(page, report);
+}
+
+fn denials(page: &mut Page, report: &Report) {
+    let recorder = report.sandbox.layers.iter().find(|l| l.name == "recorder");
+    let all = &report.sandbox.denials;
+    if all.is_empty() {
+        page.line(match recorder {
+            Some(layer) if layer.in_force => "- Denials: none recorded.",
+            Some(_) | None => "- Denials: no recorder was in force.",
+        });
+        return;
     }
-    for denial in report.sandbox.denials.iter().take(ROWS_MAX) {
+    page.line("");
+    page.line("| refused | what | on | by | attempt at |");
+    page.line("| --- | --- | --- | --- | --- |");
+    for denial in all.iter().take(ROWS_MAX) {
         page.line(format!(
-            "- Denied: {} {} by {}",
+            "| {} | {} | {} | {} | {} |",
+            match denial.kind {
+                DenialKind::Denied => "yes",
+                DenialKind::Attempt => "most likely",
+                DenialKind::Killed => "killed",
+            },
             cell(&denial.what),
             code(&denial.target),
-            cell(&denial.process)
+            cell(&denial.process),
+            denial.action.map_or("-", |action| action.as_str()),
         ));
+    }
+    let more = all.len().saturating_sub(ROWS_MAX) as u64 + report.sandbox.drops;
+    if more > 0 {
+        page.line("");
+        page.line(format!("{more} more are counted and not listed here."));
     }
 }
 

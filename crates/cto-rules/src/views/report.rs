@@ -166,7 +166,7 @@ fn authority(state: &RunState, input: &ReportInput) -> AuthoritySection {
         contract_digest: input.contract_digest.clone(),
         runtime_default_activation: NeverActive,
         core_promotion_status: NotPromoted,
-        forbidden_actions_attempted: state.denials.iter().filter_map(|d| d.action).collect(),
+        forbidden_actions_attempted: state.attempted_actions().into_iter().collect(),
         ladder: state.plan.as_ref().map(|p| p.plan.ladder),
     }
 }
@@ -228,7 +228,11 @@ fn sandbox(state: &RunState) -> SandboxSection {
         layers: seen.layers.clone(),
         writable_roots: seen.writable_roots.clone(),
         denials: state.denials.clone(),
-        drops: 0,
+        drops: state
+            .backend
+            .as_ref()
+            .and_then(|b| b.recorded)
+            .map_or(0, |r| r.dropped),
         no_survivors: state.backend.as_ref().map(|b| b.no_survivors),
     }
 }

@@ -1,9 +1,10 @@
 //! Starting the backend: durable intent, launch, and what was seen of its end.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use cto_checkout::WorkingCopy;
-use cto_contract::artifact::FreshnessSource;
+use cto_contract::artifact::{FreshnessSource, SANDBOX_PROOF};
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{
     BackendFinished, BackendStarted, BackendText, EventKind, OutputCapped, Step,
@@ -11,6 +12,7 @@ use cto_contract::event::{
 use cto_contract::plan::{Layer, SandboxPlan, TreeKind};
 use cto_contract::task::Limits;
 use cto_contract::words::{BackendCompletion, Lane, SandboxClass};
+use cto_evidence::canonical::to_canonical;
 use cto_evidence::writer::PackWriter;
 use cto_sandbox::{
     Access, Bind, Class, Confinement, End, Launcher, StopCause, StopToken, Stream, Survivors,
@@ -21,6 +23,7 @@ use crate::checks::{Checker, RedactedFile, to_os};
 use crate::heard::Heard;
 use crate::live::{BaselineChecks, Live, StepError, StepResult};
 use crate::protected::ProtectedRoots;
+use crate::sandbox_proof::{Names, sandbox_proof};
 use crate::steps::prepare::missing;
 use crate::{error_chain, round_seconds};
 
@@ -189,6 +192,26 @@ impl Live<'_> {
         }
         let finished = match launched {
             Ok(outcome) => {
+                let sandbox = SandboxPlan {
+                    read_paths: self
+                        .parts
+                        .sandbox
+                        .as_ref()
+                        .map(|s| s.read_paths.clone())
+                        .unwrap_or_default(),
+                    ..sandbox_plan(&outcome.confinement, &self.limits.limits)
+                };
+                let user_home = self.harness.env.get("HOME").map(Path::new);
+                let names = Names::new(self.harness.home.root(), user_home);
+                let limits = &self.limits.limits;
+                let proof =
+                    sandbox_proof(&request, outcome.proof.as_ref(), &sandbox, limits, &names);
+                let bytes = to_canonical(&proof)
+                    .map_err(|e| artifact(SANDBOX_PROOF)(std::io::Error::other(e.to_string())))?;
+                writer
+                    .write_new(SANDBOX_PROOF, &bytes)
+                    .map_err(|e| artifact(SANDBOX_PROOF)(std::io::Error::other(error_chain(&e))))?;
+                self.book.note(SANDBOX_PROOF, FreshnessSource::Written);
                 if outcome.output.capped {
                     let data = OutputCapped {
                         limit_bytes: self.limits.output_bytes(),
@@ -234,15 +257,8 @@ impl Live<'_> {
                     stderr_bytes: outcome.output.stderr_bytes,
                     dropped_bytes: outcome.output.dropped_bytes,
                     no_survivors: matches!(outcome.confinement.survivors, Survivors::None { .. }),
-                    sandbox: SandboxPlan {
-                        read_paths: self
-                            .parts
-                            .sandbox
-                            .as_ref()
-                            .map(|s| s.read_paths.clone())
-                            .unwrap_or_default(),
-                        ..sandbox_plan(&outcome.confinement, &self.limits.limits)
-                    },
+                    sandbox,
+                    recorded: None,
                     start_failure,
                     agent: words.map(Heard::finish),
                 }
@@ -260,6 +276,7 @@ impl Live<'_> {
                 dropped_bytes: 0,
                 no_survivors: true,
                 sandbox: self.parts.sandbox.clone().unwrap_or_else(no_sandbox),
+                recorded: None,
                 start_failure: Some(error_chain(&error)),
                 agent: None,
             },

@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::path::Path;
 
 use cto_checkout::{
-    Change, EntryMode, Patch, PatchCaps, PatchedLayer, apply_patch, ignored, take_patch,
-    verify_tree,
+    Change, EntryMode, Patch, PatchCaps, PatchedLayer, UpperEntry, apply_patch, ignored,
+    take_patch, verify_tree,
 };
-use cto_contract::artifact::{FreshnessSource, PATCH};
+use cto_contract::artifact::{FreshnessSource, PATCH, UPPER_DIRECTORY};
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{
     ChangeKind, ChangedPath, EventKind, Oddity, PatchApplied, Residue, Step,
@@ -20,11 +21,13 @@ use cto_rules::secrets::{Finding, scan_added_lines};
 use cto_rules::{patch, paths};
 
 use crate::error_chain;
-use crate::live::{Applied, AppliedTree, Live, StepError, StepResult};
+use crate::live::{Applied, AppliedTree, Book, Live, StepError, StepResult};
 use crate::steps::prepare::missing;
 
 /// How many residue paths and oddities a pack lists.
 const LISTED_MAX: usize = 200;
+/// How many entries of an upper directory a pack lists.
+const UPPER_LISTED_MAX: usize = 10_000;
 
 /// The id in the words of a report.
 pub(crate) fn tree_id(id: &cto_checkout::TreeId) -> Result<TreeId, StepError> {
@@ -56,6 +59,28 @@ fn changed_path(change: &Change) -> ChangedPath {
     }
 }
 
+/// Lists the upper directory in the pack, up to a bound, with the number of all entries in the last line.
+fn keep_upper(pack: &Path, book: &mut Book, upper: &[UpperEntry]) -> Result<(), StepError> {
+    let failed = |source| StepError::Artifact {
+        path: UPPER_DIRECTORY.to_owned(),
+        source,
+    };
+    let lines = upper.iter().take(UPPER_LISTED_MAX).map(|entry| {
+        let path = path_text(entry.path.as_bytes());
+        serde_json::json!({ "kind": entry.kind, "path": path })
+    });
+    let total = serde_json::json!({ "entries": upper.len() });
+    let text: String = lines
+        .chain([total])
+        .map(|line| format!("{line}\n"))
+        .collect();
+    PackWriter::open(pack)
+        .and_then(|writer| writer.write_new(UPPER_DIRECTORY, text.as_bytes()))
+        .map_err(|e| failed(io::Error::other(error_chain(&e))))?;
+    book.note(UPPER_DIRECTORY, FreshnessSource::Written);
+    Ok(())
+}
+
 impl Live<'_> {
     pub(crate) fn step_change(&mut self) -> StepResult {
         let prepared = self
@@ -79,6 +104,9 @@ impl Live<'_> {
             }
             Err(error) => return Err(not_reproducible(error_chain(&error))),
         };
+        if let Some(upper) = &found.upper {
+            keep_upper(&self.pack, &mut self.book, upper)?;
+        }
         let new = found.changes.iter().filter(|c| c.is_new()).map(|c| &c.path);
         let ignored = ignored(&prepared.git_dir, &prepared.baseline, new)
             .map_err(|e| not_reproducible(error_chain(&e)))?;
