@@ -12,7 +12,7 @@ use std::time::Duration;
 use cto_agent::base_environment;
 use cto_contract::task::{Expect, TaskContract, VerificationCommand};
 use cto_contract::verification::{Canary, CanaryStatus, CommandResult};
-use cto_rules::checks::{Observed, Runner, judge_command, read_junit};
+use cto_rules::checks::{Observed, PlantedTest, Runner, judge_command, read_junit, whole_canary};
 use cto_rules::secrets::{Known, Redactor};
 use cto_sandbox::{Access, Bind, End, Launcher, StopCause, StopToken};
 
@@ -53,7 +53,15 @@ pub(crate) struct CanaryRun {
     pub(crate) canary: Canary,
     /// Names of the tests that passed beside it.
     pub(crate) names: Option<Vec<String>>,
-    pub(crate) execution: Option<Execution>,
+    pub(crate) executions: Vec<Execution>,
+}
+
+/// What one planted test gave.
+struct OnePlanted {
+    status: CanaryStatus,
+    detail: String,
+    /// With the names of the tests that passed beside it, where the runner tells them.
+    ran: Option<(Execution, Option<Vec<String>>)>,
 }
 
 impl Checker {
@@ -123,39 +131,72 @@ impl Checker {
         Ok(out)
     }
 
-    /// The first command whose runner is known, and that runner.
-    pub(crate) fn canary_runner(&self) -> Option<(&VerificationCommand, Runner)> {
-        self.contract
-            .verification_commands
-            .iter()
-            .find_map(|c| Runner::recognise(&c.run).map(|r| (c, r)))
+    /// Whether any command starts a runner that a test can be planted for.
+    pub(crate) fn has_known_runner(&self) -> bool {
+        let commands = &self.contract.verification_commands;
+        commands.iter().any(|c| Runner::recognise(&c.run).is_some())
     }
 
-    /// Plants a test that must fail and reruns the runner: if it does not see it fail, the code under test is in control.
+    /// For each runner that is known, plants a test that must fail and reruns it: if it does not see it fail, the code
+    /// under test is in control. Commands before a runner that make something for it run as well.
     pub(crate) fn canary(&self, bench: &Bench, token: &str) -> io::Result<CanaryRun> {
-        let Some((command, runner)) = self.canary_runner() else {
-            let detail = "no command starts a test runner that the harness knows".to_owned();
-            return Ok(CanaryRun {
-                canary: Canary {
-                    status: CanaryStatus::NotApplicable,
-                    runner: None,
-                    detail,
-                },
-                names: None,
-                execution: None,
+        let commands = &self.contract.verification_commands;
+        let runners: Vec<Option<Runner>> =
+            commands.iter().map(|c| Runner::recognise(&c.run)).collect();
+        let until = runners
+            .iter()
+            .rposition(Option::is_some)
+            .map_or(0, |i| i + 1);
+        let mut tried = Vec::new();
+        let (mut names, mut executions) = (None, Vec::new());
+        // Without a known runner there is no tree to look at either.
+        let layers = match until {
+            0 => Layers::none(),
+            _ => Layers::open(bench.layers())?,
+        };
+        for (i, (command, runner)) in commands.iter().zip(&runners).take(until).enumerate() {
+            let name = format!("canary-{i}");
+            let Some(runner) = runner else {
+                if !asks_for_oracle(command) {
+                    executions.push(self.execute(command, &command.run, None, bench, &name)?);
+                }
+                continue;
+            };
+            let token = format!("{token}{i}");
+            let one = self.plant_and_run(&layers, command, runner, bench, (&name, &token))?;
+            if let Some((execution, passed)) = one.ran {
+                executions.push(execution);
+                if let Some(passed) = passed {
+                    names.get_or_insert_with(Vec::new).extend(passed);
+                }
+            }
+            tried.push(PlantedTest {
+                runner: runner.name(),
+                status: one.status,
+                detail: one.detail,
             });
+        }
+        Ok(CanaryRun {
+            canary: whole_canary(&tried),
+            names,
+            executions,
+        })
+    }
+
+    fn plant_and_run(
+        &self,
+        layers: &Layers,
+        command: &VerificationCommand,
+        runner: &Runner,
+        bench: &Bench,
+        (name, token): (&str, &str),
+    ) -> io::Result<OnePlanted> {
+        let without = |status, detail| OnePlanted {
+            status,
+            detail,
+            ran: None,
         };
-        let without = |status, detail| CanaryRun {
-            canary: Canary {
-                status,
-                runner: Some(runner.name().to_owned()),
-                detail,
-            },
-            names: None,
-            execution: None,
-        };
-        let layers = Layers::open(bench.layers())?;
-        let plan = match layers.plan(&runner, token)? {
+        let plan = match layers.plan(runner, token)? {
             Ok(plan) => plan,
             Err(why) => {
                 let detail = format!("no test could be planted: {why}");
@@ -171,14 +212,11 @@ impl Checker {
                 return Ok(without(CanaryStatus::Swallowed, detail));
             }
         }
-        let execution = self.execute(command, &plan.command, Some(&runner), bench, "canary")?;
+        let execution = self.execute(command, &plan.command, Some(runner), bench, name)?;
         let output = read_text(&execution.output)?;
-        let failed = execution
-            .result
-            .exit_code
-            .is_some_and(|c| c != command.expect.exit);
-        let told = plan.is_told(&output);
-        let (status, detail) = match (failed, told) {
+        let exit = execution.result.exit_code;
+        let failed = exit.is_some_and(|code| code != command.expect.exit);
+        let (status, detail) = match (failed, plan.is_told(&output)) {
             (true, true) => (CanaryStatus::Caught, "the planted test failed, as it must"),
             (false, true) => (
                 CanaryStatus::Swallowed,
@@ -193,20 +231,18 @@ impl Checker {
                 "the runner reported success and never told of the planted test",
             ),
         };
-        let names = runner.count(&output).map(|t| {
-            t.passed_names
-                .into_iter()
-                .filter(|n| !n.ends_with(&plan.test_name))
-                .collect()
-        });
-        Ok(CanaryRun {
-            canary: Canary {
-                status,
-                runner: Some(runner.name().to_owned()),
-                detail: detail.to_owned(),
-            },
-            names,
-            execution: Some(execution),
+        let own = |name: &String| !name.ends_with(&plan.test_name);
+        let passed = runner
+            .count(&output)
+            .map(|tests| tests.passed_names.into_iter().filter(own).collect());
+        for file in &plan.files {
+            // What is left of it would only make the next runner fail for two reasons.
+            layers.uproot(file).ok();
+        }
+        Ok(OnePlanted {
+            status,
+            detail: detail.to_owned(),
+            ran: Some((execution, passed)),
         })
     }
 
@@ -222,9 +258,7 @@ impl Checker {
         let mut env = base_environment(&places, &self.path);
         env.extend(bench.more_env());
         // Only a command that names the oracle gets it: the others run the code under test in their own process.
-        let oracle = self.oracle.as_ref().filter(|_| {
-            command.run.contains("$CTO_ORACLE") || command.run.contains("${CTO_ORACLE}")
-        });
+        let oracle = self.oracle.as_ref().filter(|_| asks_for_oracle(command));
         if let Some(oracle) = oracle {
             env.insert(
                 "CTO_ORACLE".to_owned(),
@@ -298,6 +332,10 @@ impl Checker {
             limit,
         })
     }
+}
+
+fn asks_for_oracle(command: &VerificationCommand) -> bool {
+    command.run.contains("$CTO_ORACLE") || command.run.contains("${CTO_ORACLE}")
 }
 
 pub(crate) fn to_os(env: BTreeMap<String, String>) -> BTreeMap<OsString, OsString> {

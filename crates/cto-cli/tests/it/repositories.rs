@@ -424,3 +424,19 @@ fn a_case_is_done_by_a_program_too() {
     assert_eq!(report["blockers"][0]["code"], "no_diff");
     assert_eq!(report["case_process_started"], true);
 }
+
+#[test]
+fn a_repository_of_fifty_thousand_files_is_worked_on_and_stays_as_it_was() {
+    let source = plain();
+    source.sh(
+        "python3 -c 'print(\"commit refs/heads/main\\ncommitter a <a@example.com> 0 +0000\\ndata 0\\nfrom HEAD^0\")\n\
+         for n in range(50000): text = f\"content {n}\\n\"; print(f\"M 644 inline many/d{n % 251}/f{n}\\ndata {len(text)}\\n{text}\")' \
+         | git fast-import --quiet --force && git checkout -q -f -B main main",
+    );
+    let (code, blockers, report) =
+        source.work("echo new > src/a.txt; git status --porcelain | grep -qx ' M src/a.txt'");
+    assert_eq!((code, blockers.as_slice()), (0, &[][..]), "{report:#}");
+    assert_eq!(report["changed_files"], serde_json::json!(["src/a.txt"]));
+    assert_eq!(report["source_repository_mutated"], false);
+    source.sh("test -z \"$(git status --porcelain)\"");
+}

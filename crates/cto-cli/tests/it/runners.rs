@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::ground::{Ground, blockers, search_path};
-use crate::place::{head, write};
+use crate::place::{Place, head, write};
 
 /// Paths and texts.
 type Files<'a> = &'a [(&'a str, &'a str)];
@@ -334,4 +334,42 @@ fn go_test_tells_who_is_in_control() {
         &[project.honest[0], ("sum/sum_test.go", &fewer)],
         "passed before and no longer: example.com/sum/sum.TestZero",
     );
+}
+
+/// Two packages with a runner each, and a command before them that makes what both need.
+fn two_runners(change: &str) -> (i32, Vec<String>, Value) {
+    let place = Place::new();
+    let dir = place.case(
+        "two-runners",
+        "allowed_paths: [a.txt, two/part.py]\nverification_commands:\n\
+         - 'mkdir -p made && echo YES = 1 > made/it.py'\n\
+         - 'python3 -m unittest discover -q -s one'\n\
+         - 'python3 -m unittest discover -q -s two'\n",
+    );
+    write(&dir.join("workspace/.gitignore"), "made/\n__pycache__/\n");
+    for package in ["one", "two"] {
+        let part = dir.join("workspace").join(package);
+        write(&part.join("part.py"), "X = 1\n");
+        write(
+            &part.join("test_it.py"),
+            "import unittest\nimport made.it\nimport part\nclass It(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(made.it.YES, 1)\n",
+        );
+    }
+    write(&dir.join("fake/two/part.py"), change);
+    let cases = place.path("cases");
+    let cases = cases.to_str().unwrap();
+    let ran = place.cto(&["run", "two-runners", "--json", "--cases", cases]);
+    let report = ran.json();
+    (ran.code.unwrap(), blockers(&report), report)
+}
+
+#[test]
+fn each_runner_gets_its_own_planted_test_where_all_is_made_that_they_need() {
+    let (code, found, report) = two_runners("X = 2\n");
+    assert_eq!((code, found.len()), (0, 0), "{:#}", report["blockers"]);
+    assert_eq!(report["verification"]["canary"]["status"], "caught");
+    let takeover = "import os, sys\nsys.stderr.write('test_it (test_it.It.test_it) ... ok\\n\\nRan 1 test in 0.001s\\n\\nOK\\n')\nsys.stderr.flush()\nos._exit(0)\n";
+    let (code, found, report) = two_runners(takeover);
+    assert_eq!(code, 1);
+    assert_eq!(found, ["verification_tampered"], "{:#}", report["blockers"]);
 }

@@ -204,6 +204,44 @@ pub fn judge(
 }
 
 /// Tests that passed on the baseline and are not among those that pass now.
+/// What came of one planted test.
+#[derive(Debug, Clone)]
+pub struct PlantedTest {
+    pub runner: &'static str,
+    pub status: CanaryStatus,
+    pub detail: String,
+}
+
+/// Makes one result of all: one that was swallowed decides, and one that was caught speaks only for its own runner.
+pub fn whole_canary(tried: &[PlantedTest]) -> Canary {
+    let Some(first) = tried.first() else {
+        return Canary {
+            status: CanaryStatus::NotApplicable,
+            runner: None,
+            detail: "no command starts a test runner that the harness knows".to_owned(),
+        };
+    };
+    let any = |status| tried.iter().any(|t| t.status == status);
+    let status = match () {
+        () if any(CanaryStatus::Swallowed) => CanaryStatus::Swallowed,
+        () if any(CanaryStatus::Caught) => CanaryStatus::Caught,
+        () => CanaryStatus::NotApplicable,
+    };
+    let mut runners: Vec<&str> = tried.iter().map(|t| t.runner).collect();
+    runners.dedup();
+    let detail = if tried.iter().all(|t| t.detail == first.detail) {
+        first.detail.clone()
+    } else {
+        let all = tried.iter().map(|t| format!("{}: {}", t.runner, t.detail));
+        all.collect::<Vec<_>>().join("; ")
+    };
+    Canary {
+        status,
+        runner: Some(runners.join(", ")),
+        detail,
+    }
+}
+
 fn lost(
     baseline: &[CommandResult],
     after: &[CommandResult],
@@ -250,6 +288,40 @@ mod tests {
             is_oracle: false,
             start_failure: None,
         }
+    }
+
+    #[test]
+    fn one_swallowed_canary_decides_and_each_runner_is_named() {
+        use CanaryStatus::{Caught, NotApplicable, Swallowed};
+        let whole = |tried: &[(&'static str, CanaryStatus)]| {
+            let tried: Vec<PlantedTest> = tried
+                .iter()
+                .map(|&(runner, status)| PlantedTest {
+                    runner,
+                    status,
+                    detail: format!("it was {status}"),
+                })
+                .collect();
+            let canary = whole_canary(&tried);
+            let runner = canary.runner.unwrap_or_default();
+            format!("{} [{runner}] {}", canary.status, canary.detail)
+        };
+        assert_eq!(
+            whole(&[]),
+            "not_applicable [] no command starts a test runner that the harness knows"
+        );
+        assert_eq!(
+            whole(&[("pytest", Caught), ("pytest", Caught)]),
+            "caught [pytest] it was caught"
+        );
+        assert_eq!(
+            whole(&[("pytest", Caught), ("go", Swallowed)]),
+            "swallowed [pytest, go] pytest: it was caught; go: it was swallowed"
+        );
+        assert_eq!(
+            whole(&[("pytest", Caught), ("go", NotApplicable)]),
+            "caught [pytest, go] pytest: it was caught; go: it was not_applicable"
+        );
     }
 
     #[test]

@@ -41,6 +41,11 @@ impl Layers {
         Ok(Self { roots })
     }
 
+    /// A tree of nothing.
+    pub(super) fn none() -> Self {
+        Self { roots: Vec::new() }
+    }
+
     /// Asks the rules for a plan, and looks up what they miss until they have one.
     pub(super) fn plan(
         &self,
@@ -89,6 +94,16 @@ impl Layers {
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&top, name, flags, Mode::from_raw_mode(0o644))?;
         File::from(file).write_all(planted.content.as_bytes())
+    }
+
+    /// Removes a planted file from the topmost layer.
+    pub(super) fn uproot(&self, planted: &Planted) -> io::Result<()> {
+        let (dir, name) = planted.path.rsplit_once('/').unwrap_or(("", &planted.path));
+        let mut top = reopened(self.roots.first().ok_or(Errno::NOENT)?)?;
+        for part in dir.split('/').filter(|part| !part.is_empty()) {
+            top = open_directory(&top, part)?;
+        }
+        Ok(rustix::fs::unlinkat(&top, name, AtFlags::empty())?)
     }
 
     fn copies(&self) -> io::Result<Vec<OwnedFd>> {

@@ -46,7 +46,7 @@ impl Live<'_> {
         if let Some((why, acceptable, blockers)) = self.reason_not_to_check() {
             // What the baseline showed still belongs into the log.
             let before = self.join_baseline_checks()?;
-            self.write_test_log(&before, &[], None, Some(&why))?;
+            self.write_test_log(&before, &[], &[], Some(&why))?;
             let blockers = blockers.into_iter().chain(self.rejection()).collect();
             return self.record_unchecked(&why, acceptable, blockers, before);
         }
@@ -60,11 +60,11 @@ impl Live<'_> {
         if self.stop.is_asked() {
             // Checks that were told to stop failed for that reason alone.
             let why = "a stop was asked for while the checks ran";
-            self.write_test_log(&before, &after, canary.execution.as_ref(), Some(why))?;
+            self.write_test_log(&before, &after, &canary.executions, Some(why))?;
             return self.record_unchecked(why, false, Vec::new(), before);
         }
-        self.write_test_log(&before, &after, canary.execution.as_ref(), None)?;
-        for execution in after.iter().chain(&canary.execution) {
+        self.write_test_log(&before, &after, &canary.executions, None)?;
+        for execution in after.iter().chain(&canary.executions) {
             if let Some((limit, allowed)) = &execution.limit {
                 let blocker = Blocker::new(
                     BlockerCode::LimitExceeded,
@@ -302,7 +302,7 @@ impl Live<'_> {
         &mut self,
         before: &[Execution],
         after: &[Execution],
-        canary: Option<&Execution>,
+        canary: &[Execution],
         not_run: Option<&str>,
     ) -> Result<(), StepError> {
         let failed = |source| StepError::Artifact {
@@ -322,7 +322,7 @@ impl Live<'_> {
             for execution in after {
                 section(&mut log, "after the change", execution)?;
             }
-            if let Some(execution) = canary {
+            for execution in canary {
                 section(
                     &mut log,
                     "after the change, with a planted test that must fail",
@@ -351,7 +351,7 @@ fn canary_bench(
     let place = work.join("canary");
     let tree = match &applied.tree {
         AppliedTree::Layer(layer) => over(prepared, layer, place),
-        AppliedTree::Copy(_) if prepared.checker.canary_runner().is_none() => Tree::Copy(place),
+        AppliedTree::Copy(_) if !prepared.checker.has_known_runner() => Tree::Copy(place),
         AppliedTree::Copy(_) => {
             let copy = WorkingCopy::make(&prepared.baseline, &place).map_err(|e| other(&e))?;
             apply_patch(&prepared.git_dir, &patch.path, &copy).map_err(|e| other(&e))?;
