@@ -311,6 +311,8 @@ impl From<RunError> for Failure {
             ),
             RunError::Input(_) => Self::of(Exit::USAGE, "input_refused", &error)
                 .hint("name only what the tests need, such as `node_modules/`, under `inputs`"),
+            RunError::ReadPath(_) => Self::of(Exit::USAGE, "read_path_refused", &error)
+                .hint("name a directory of programs and nothing of yours under `read_paths`"),
             RunError::SecretInContract { .. } => Self::of(Exit::USAGE, "contract_secret", &error)
                 .hint("take the secret out of the contract, and change it where it is used"),
             RunError::Create(_) => Self::of(Exit::FAULT, "run_not_created", &error)

@@ -19,6 +19,7 @@ use crate::config::{Config, ConfigError};
 use crate::environment::Environment;
 use crate::home::{Home, HomeError};
 use crate::inputs::{InputError, ResolvedInput, Surroundings};
+use crate::inside::{ReadPathError, check_read_paths};
 use crate::journal::{JournalError, Observer};
 use crate::keyring::{self, KeyringError};
 use crate::live::Live;
@@ -102,6 +103,8 @@ pub enum RunError {
     Repository(#[source] Box<cto_checkout::RepositoryError>),
     #[error("the contract's inputs can't be used")]
     Input(#[from] InputError),
+    #[error("the configuration shows too much")]
+    ReadPath(#[from] ReadPathError),
     #[error(
         "the case holds something that looks like a secret ({rule}, line {line} of its contract)"
     )]
@@ -180,6 +183,7 @@ impl Harness {
                 Err(_) => return Ok(Vec::new()),
             };
         }
+        check_read_paths(self, top.as_deref())?;
         let user_home = self.env.get("HOME").map(PathBuf::from);
         let surroundings = Surroundings {
             repository: top.as_deref(),

@@ -1,8 +1,11 @@
 //! What a confined process sees of this machine: a root built from nothing, the programs on `PATH`, and its own trees.
 
+use std::io;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use cto_contract::words::Lane;
+use cto_rules::inputs::InputRefusal;
 use cto_rules::read_paths::{ReadFacts, read_paths};
 use cto_sandbox::{BuiltRoot, Shown};
 
@@ -74,12 +77,7 @@ impl Inside {
                 .collect(),
             files: files.filter_map(both).collect(),
             sockets: listening(),
-            user_home: user_home.as_deref().and_then(real),
-            harness: [harness.home.root(), harness.config.dir.as_path()]
-                .into_iter()
-                .filter_map(real)
-                .collect(),
-            repository: repository.and_then(real),
+            ..surroundings(harness, repository)
         };
         let chosen = read_paths(&facts);
         let mut root = BuiltRoot::system();
@@ -100,6 +98,91 @@ impl Inside {
             rustup: rustup.filter(|dir| chosen.shown.contains_key(dir)),
         }
     }
+}
+
+/// Why a directory that the configuration names is not shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadPathError {
+    #[error("`read_paths` of harness.yaml names `{0}`, which is not an absolute path")]
+    Relative(String),
+    #[error("`read_paths` of harness.yaml names `{path}`, which can't be looked at")]
+    Unreadable { path: String, source: io::Error },
+    #[error("`read_paths` of harness.yaml names `{path}`: {why}")]
+    Refused { path: String, why: InputRefusal },
+}
+
+/// Most files that are looked at in a directory that is to be shown.
+const LOOKED_AT_MAX: usize = 2_000_000;
+
+/// Refuses what the configuration names and nobody may be shown, before a run begins.
+pub(crate) fn check_read_paths(
+    harness: &Harness,
+    repository: Option<&Path>,
+) -> Result<(), ReadPathError> {
+    for name in &harness.config.harness.read_paths {
+        let path = PathBuf::from(name);
+        if !path.is_absolute() {
+            return Err(ReadPathError::Relative(name.clone()));
+        }
+        let unreadable = |source| ReadPathError::Unreadable {
+            path: name.clone(),
+            source,
+        };
+        let real = std::fs::canonicalize(&path).map_err(unreadable)?;
+        let mut sockets = listening();
+        sockets.extend(socket_below(&real).map_err(unreadable)?);
+        let facts = ReadFacts {
+            named: vec![(path, real)],
+            sockets,
+            ..surroundings(harness, repository)
+        };
+        if let Some((_, why)) = read_paths(&facts).refused.into_iter().next() {
+            let path = name.clone();
+            return Err(ReadPathError::Refused { path, why });
+        }
+    }
+    Ok(())
+}
+
+/// What may never be shown.
+fn surroundings(harness: &Harness, repository: Option<&Path>) -> ReadFacts {
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    ReadFacts {
+        user_home: harness.env.get("HOME").map(Path::new).and_then(real),
+        harness: [harness.home.root(), harness.config.dir.as_path()]
+            .into_iter()
+            .filter_map(real)
+            .collect(),
+        repository: repository.and_then(real),
+        ..ReadFacts::default()
+    }
+}
+
+/// Finds a socket by its file: one of another network namespace is in no table that can be read here.
+fn socket_below(top: &Path) -> io::Result<Option<PathBuf>> {
+    let mut left = vec![top.to_owned()];
+    let mut looked_at = 0;
+    while let Some(path) = left.pop() {
+        looked_at += 1;
+        if looked_at > LOOKED_AT_MAX {
+            return Err(io::Error::other("it holds too many files to look at"));
+        }
+        let kind = std::fs::symlink_metadata(&path)?.file_type();
+        if kind.is_socket() {
+            return Ok(Some(path));
+        }
+        if kind.is_dir() {
+            for entry in std::fs::read_dir(&path)? {
+                let entry = entry?;
+                let kind = entry.file_type()?;
+                if kind.is_dir() || kind.is_socket() {
+                    left.push(entry.path());
+                }
+                looked_at += 1;
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The named sockets that this machine's processes have open.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::place::write;
+use crate::place::{Place, write};
 use crate::repositories::{PLAIN, plain};
 
 #[test]
@@ -101,6 +101,46 @@ fn of_the_search_path_no_socket_and_nothing_of_the_source_is_shown() {
         "{}",
         ran.out
     );
+}
+
+#[test]
+fn read_paths_of_the_configuration_are_shown_or_refused_before_a_run_begins() {
+    let place = Place::new();
+    let tools = place.path("tools");
+    write(&tools.join("lib/it.txt"), "shown\n");
+    fs::create_dir(place.path("served")).unwrap();
+    let listener = std::os::unix::net::UnixListener::bind(place.path("served/it.sock")).unwrap();
+    drop(listener);
+    let run = |path: &str| {
+        let text = format!("schema: cto.harness/v1\nread_paths: [{path:?}]\n");
+        write(&place.path("config/cto/harness.yaml"), &text);
+        let ran = place.cto(&["run", "r1-string-slugify", "--json"]);
+        match ran.code {
+            Some(0) => "0".to_owned(),
+            _ => format!("{} {}", ran.error(), ran.json()["error"]["cause"]),
+        }
+    };
+    assert_eq!(run(tools.to_str().unwrap()), "0");
+    let report = place.cto(&["show", "latest", "--json"]).expect(0).json();
+    let proof = place.pack(report["run_id"].as_str().unwrap());
+    let proof = std::fs::read_to_string(proof.join("backend/sandbox.json")).unwrap();
+    assert!(proof.contains("/tools\""), "{proof}");
+    for (path, why) in [
+        ("tools".to_owned(), "not an absolute path"),
+        (format!("{}/gone", tools.display()), "can't be looked at"),
+        (place.home().display().to_string(), "harness's home"),
+        // Nobody serves it here any more, and yet somebody may elsewhere.
+        (
+            place.path("served").display().to_string(),
+            "holds the socket",
+        ),
+    ] {
+        let said = run(&path);
+        assert!(
+            said.starts_with("2 read_path_refused") && said.contains(why),
+            "{said}"
+        );
+    }
 }
 
 #[test]
