@@ -9,14 +9,12 @@ use std::sync::Arc;
 
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 
-use crate::baseline_record::BaselineRecord;
+use crate::baseline_record::{BaselineRecord, Rows};
 use crate::import::{self, ImportCaps, ImportError, TreeEntry};
 use crate::manifest::Manifest;
 use crate::oid::TreeId;
 use crate::remove::{RemoveError, remove_tree};
-use crate::stamp::{self, Stamp};
-use crate::walk::{Closed, FoundKind, WalkCaps, walk};
-use crate::{beneath, parallel};
+use crate::{baseline_check, beneath};
 
 /// How a baseline came to be there, for the freshness of the evidence that rests on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +81,8 @@ impl BaselineCache {
 
     /// Returns the baseline of this id if it is there and intact.
     pub fn get(&self, tree_id: &TreeId) -> Option<Baseline> {
-        let record = self.intact(tree_id)?;
-        Some(self.baseline(*tree_id, record.manifest, Freshness::Checked))
+        let manifest = self.intact(tree_id)?;
+        Some(self.baseline(*tree_id, manifest, Freshness::Checked))
     }
 
     /// Returns the baseline of this id, which `write` makes in the place it is told when it is not there yet.
@@ -206,62 +204,37 @@ impl BaselineCache {
 
     /// Returns what was noted when a tree was written, without a look at the tree.
     pub(crate) fn record(&self, tree_id: &TreeId) -> Option<BaselineRecord> {
-        let bytes = std::fs::read(self.place(tree_id).join("manifest")).ok()?;
-        let record = BaselineRecord::decode(&bytes)?;
+        let record = BaselineRecord::decode(&self.read_record(tree_id)?)?;
         (record.manifest.tree_id() == *tree_id).then_some(record)
     }
 
-    /// Returns the record of a cached tree that holds exactly what it held when it was written.
-    fn intact(&self, tree_id: &TreeId) -> Option<BaselineRecord> {
+    /// Returns the tree of the cache that holds exactly what it held when it was written.
+    fn intact(&self, tree_id: &TreeId) -> Option<Manifest> {
         let root = beneath::open_root(&self.place(tree_id).join("tree")).ok()?;
-        let caps = WalkCaps {
-            entries: u64::MAX,
-            depth: usize::MAX,
-            path_bytes: usize::MAX,
-        };
-        let (record, found) = rayon::join(
-            || self.record(tree_id),
-            || walk(root.as_fd(), caps, Closed::Refuse),
-        );
-        let (record, found) = (record?, found.ok()?);
-        let files = found
-            .iter()
-            .filter(|entry| !matches!(entry.kind, FoundKind::Directory { .. }));
-        let recorded = record.manifest.iter().zip(&record.stamps);
-        let same = files
-            .map(|file| Some((&file.path, file.stamp)))
-            .chain(std::iter::repeat(None))
-            .zip(
-                recorded
-                    .map(|((path, _), stamp)| Some((path, *stamp)))
-                    .chain(std::iter::repeat(None)),
-            )
-            .take_while(|pair| *pair != (None, None))
-            .all(|pair| match pair {
-                (Some((found, now)), Some((path, then))) => {
-                    found == path && now.same_but_device(&then)
-                }
-                _ => false,
-            });
-        same.then_some(record)
+        let bytes = self.read_record(tree_id)?;
+        let rows = Rows::of(&bytes)?;
+        let mut same = false;
+        // The tree is put together on this thread meanwhile: what it allocates outlives the workers' turn.
+        let manifest = rayon::in_place_scope(|scope| {
+            scope.spawn(|_| same = baseline_check::is_true(root.as_fd(), &rows));
+            rows.manifest().filter(|found| found.tree_id() == *tree_id)
+        });
+        manifest.filter(|_| same)
+    }
+
+    fn read_record(&self, tree_id: &TreeId) -> Option<Vec<u8>> {
+        std::fs::read(self.place(tree_id).join("manifest")).ok()
     }
 }
 
 fn write_record(place: &Path, manifest: &Manifest) -> io::Result<()> {
     let root = beneath::open_root(&place.join("tree"))?;
-    let stamps = parallel::map(manifest.entries(), |_, (path, _)| {
-        beneath::stat(root.as_fd(), path).map(|stat| Stamp::of(&stat))
-    })?;
-    // Only waits for the clock to move on, so that a later write cannot share a stamp's time.
-    stamp::settle(root.as_fd(), stamps.clone());
-    let record = BaselineRecord {
-        manifest: manifest.clone(),
-        stamps,
-    };
+    let record = baseline_check::record(root.as_fd(), manifest)?.encode();
+    let record = record.ok_or_else(|| io::Error::other("the tree is too large for a record"))?;
     let mut file = OpenOptions::new()
         .create_new(true)
         .write(true)
         .mode(0o600)
         .open(place.join("manifest"))?;
-    file.write_all(&record.encode())
+    file.write_all(&record)
 }

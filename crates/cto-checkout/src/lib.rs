@@ -11,6 +11,7 @@
 //! - Synchronous and without a clock of its own; callers bring deadlines and places.
 
 mod baseline;
+mod baseline_check;
 mod baseline_record;
 mod beneath;
 mod changes;

@@ -72,10 +72,15 @@ impl Manifest {
     /// Sorts the entries and checks that they form a tree.
     pub fn from_entries(mut entries: Vec<(TreePath, Entry)>) -> Result<Self, ManifestError> {
         entries.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+        Self::from_sorted(entries)
+    }
+
+    /// The same for entries that should be sorted already; those that are not are as good as two of one path.
+    pub(crate) fn from_sorted(entries: Vec<(TreePath, Entry)>) -> Result<Self, ManifestError> {
         if let Some((path, _)) = entries.iter().find(|(path, _)| !path.is_well_formed()) {
             return Err(ManifestError::BadPath { path: path.clone() });
         }
-        if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
             let path = pair[0].0.clone();
             return Err(ManifestError::Duplicate { path });
         }
@@ -91,8 +96,13 @@ impl Manifest {
             if directory == checked {
                 continue;
             }
-            checked = directory;
-            while !directory.is_empty() {
+            // What lies above the last directory was looked up with it.
+            let known = std::mem::replace(&mut checked, directory);
+            let is_known = |directory: &[u8]| {
+                known.starts_with(directory)
+                    && matches!(known.get(directory.len()), None | Some(b'/'))
+            };
+            while !directory.is_empty() && !is_known(directory) {
                 if self.get(directory).is_some() {
                     let path = directory.into();
                     return Err(ManifestError::FileAndDirectory { path });
@@ -157,12 +167,14 @@ impl Manifest {
 
     /// Returns the id git would give this tree.
     pub fn tree_id(&self) -> TreeId {
-        TreeId::new(tree_of(&self.entries, 0, &mut BTreeMap::new()).oid)
+        TreeId::new(tree_of(&self.entries, 0, &mut |_, _| {}).oid)
     }
 
     pub(crate) fn trees(&self) -> Trees {
         let mut trees = BTreeMap::new();
-        let root = tree_of(&self.entries, 0, &mut trees);
+        let root = tree_of(&self.entries, 0, &mut |directory, tree| {
+            trees.insert(TreePath::from(directory), tree);
+        });
         trees.insert(TreePath::root(), root);
         trees
     }
@@ -231,11 +243,15 @@ pub(crate) struct TreeObject {
 /// Every tree object by the directory it stands for; the root is the empty path.
 pub(crate) type Trees = BTreeMap<TreePath, TreeObject>;
 
-/// Builds the tree of the directory whose paths share their first `prefix` bytes, and those below it.
+/// Builds the tree of the directory whose paths share their first `prefix` bytes, and hands over those below it.
 ///
 /// Git sorts a tree as if directory names ended in `/`, which is the order of whole paths sorted by bytes: so the
 /// entries of one directory are neighbours here and come in git's order already.
-fn tree_of(entries: &[(TreePath, Entry)], prefix: usize, below: &mut Trees) -> TreeObject {
+fn tree_of(
+    entries: &[(TreePath, Entry)],
+    prefix: usize,
+    below: &mut dyn FnMut(&[u8], TreeObject),
+) -> TreeObject {
     let mut content = Vec::new();
     let mut rest = entries;
     while let Some((path, entry)) = rest.first() {
@@ -245,7 +261,7 @@ fn tree_of(entries: &[(TreePath, Entry)], prefix: usize, below: &mut Trees) -> T
             let count = rest.partition_point(|(path, _)| path.as_bytes().starts_with(directory));
             let tree = tree_of(&rest[..count], directory.len(), below);
             append(&mut content, "40000", &name[..slash], &tree.oid);
-            below.insert(TreePath::from(&directory[..directory.len() - 1]), tree);
+            below(&directory[..directory.len() - 1], tree);
             rest = &rest[count..];
         } else {
             append(&mut content, entry.mode.as_octal(), name, &entry.oid);

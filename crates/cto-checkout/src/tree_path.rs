@@ -33,11 +33,16 @@ impl TreePath {
     }
 
     pub(crate) fn join(&self, name: &[u8]) -> Self {
-        if self.is_root() {
+        Self::joined(&self.0, name)
+    }
+
+    /// Puts a name below a directory; the empty path is the root.
+    pub(crate) fn joined(directory: &[u8], name: &[u8]) -> Self {
+        if directory.is_empty() {
             return Self(name.into());
         }
-        let mut joined = Vec::with_capacity(self.0.len() + 1 + name.len());
-        joined.extend_from_slice(&self.0);
+        let mut joined = Vec::with_capacity(directory.len() + 1 + name.len());
+        joined.extend_from_slice(directory);
         joined.push(b'/');
         joined.extend_from_slice(name);
         Self(joined.into())

@@ -343,6 +343,7 @@ fn files_of(root: BorrowedFd<'_>, shown: &Path) -> Result<Vec<TreePath>, Reposit
 fn write_record(layer: &Path, out: &Path) -> Result<(), RepositoryError> {
     let bytes = describe(layer)?.encode();
     let write = || -> io::Result<()> {
+        let bytes = bytes.ok_or_else(|| io::Error::other("it holds too much for a record"))?;
         match std::fs::remove_file(out) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             removed => removed?,
@@ -359,9 +360,13 @@ fn describe(layer: &Path) -> Result<BaselineRecord, RepositoryError> {
     let found =
         walk(root.as_fd(), LAYER_FILES, Closed::Refuse).map_err(RepositoryError::walk(&git))?;
     let (mut entries, mut stamps) = (Vec::new(), Vec::new());
+    let mut directories = vec![(TreePath::root(), Stamp::default())];
     for entry in found {
         match entry.kind {
-            FoundKind::Directory { .. } => continue,
+            FoundKind::Directory { .. } => {
+                directories.push((entry.path, entry.stamp));
+                continue;
+            }
             FoundKind::Regular => stamps.push(entry.stamp),
             FoundKind::Symlink
             | FoundKind::Fifo
@@ -385,7 +390,11 @@ fn describe(layer: &Path) -> Result<BaselineRecord, RepositoryError> {
     }
     let manifest = Manifest::from_entries(entries)
         .map_err(|error| RepositoryError::read(&git)(io::Error::other(error)))?;
-    Ok(BaselineRecord { manifest, stamps })
+    Ok(BaselineRecord {
+        manifest,
+        stamps,
+        directories,
+    })
 }
 
 /// Tells whether a layer is there and nobody touched its files since.

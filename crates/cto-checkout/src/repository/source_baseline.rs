@@ -36,19 +36,18 @@ impl Repository {
         withheld: &dyn Fn(&TreePath) -> bool,
     ) -> Result<SourceBaseline, RepositoryError> {
         // The whole tree may be there already, and then it says itself what is in it.
-        let whole = cache.get(&commit.tree);
-        let listed = match &whole {
+        let listed = match cache.get(&commit.tree) {
+            Some(whole) if !whole.manifest.iter().any(|(path, _)| withheld(path)) => {
+                return Ok(SourceBaseline {
+                    baseline: whole,
+                    commit: *commit,
+                    withheld: Vec::new(),
+                });
+            }
             Some(whole) => Manifest::clone(&whole.manifest),
             None => listing::list(self.git_dir.path(), &commit.tree, &self.caps, cache)?,
         };
         let (kept, withheld) = without(listed, withheld)?;
-        if let (Some(baseline), true) = (whole, withheld.is_empty()) {
-            return Ok(SourceBaseline {
-                baseline,
-                commit: *commit,
-                withheld,
-            });
-        }
         let tree_id = if withheld.is_empty() {
             commit.tree
         } else {

@@ -1,6 +1,7 @@
 //! The cache of baselines: written once, checked when used, built anew when touched.
 
-use std::fs;
+use std::fs::{self, File, FileTimes};
+use std::path::Path;
 
 use cto_checkout::{
     Baseline, BaselineCache, Freshness, ImportCaps, WorkingCopy, git_version, import,
@@ -68,12 +69,37 @@ fn a_changed_source_is_another_baseline() {
     assert_ne!(first.tree_id, second.tree_id);
 }
 
+fn set_times_like(path: &Path, model: &Path) {
+    let times = fs::metadata(model).unwrap();
+    let times = FileTimes::new()
+        .set_accessed(times.accessed().unwrap())
+        .set_modified(times.modified().unwrap());
+    File::open(path).unwrap().set_times(times).unwrap();
+}
+
 #[test]
 fn a_touched_baseline_is_built_anew() {
-    let tampers: [fn(&Baseline); 8] = [
+    let tampers: [fn(&Baseline); 13] = [
         |baseline| put(&baseline.root.join("a"), b"x\n"),
         |baseline| put(&baseline.root.join("a"), b"1\n"),
         |baseline| put(&baseline.root.join("extra"), b""),
+        |baseline| put(&baseline.root.join("d/e/extra"), b""),
+        |baseline| fs::create_dir(baseline.root.join("d/empty")).unwrap(),
+        |baseline| chmod(&baseline.root.join("d"), 0o700),
+        |baseline| {
+            let (old, new) = (baseline.root.join("a"), baseline.root.join("extra"));
+            put(&new, b"1\n");
+            set_times_like(&new, &old);
+            fs::rename(new, old).unwrap();
+            set_times_like(&baseline.root, &baseline.root.join("a"));
+        },
+        |baseline| {
+            let (old, kept) = (baseline.root.join("d"), baseline.root.join("kept"));
+            fs::rename(&old, &kept).unwrap();
+            put(&old.join("b"), b"2\n");
+            put(&old.join("e/c"), b"3\n");
+            fs::remove_dir_all(kept).unwrap();
+        },
         |baseline| fs::remove_file(baseline.root.join("d/b")).unwrap(),
         |baseline| chmod(&baseline.root.join("d/b"), 0o755),
         |baseline| fs::remove_dir_all(&baseline.root).unwrap(),
