@@ -65,8 +65,7 @@ fn ready(cache: &Path, repo: &Path, place: &Path, kind: &str) -> Done<(Baseline,
     let cache = BaselineCache::at(cache);
     let repository = Repository::open(repo, &place.join("source"))?;
     let commit = repository.resolve(None)?;
-    let made = repository.baseline(&commit, &cache, &|_| false)?;
-    let layer = repository.git_layer(&made, History::None, &cache)?;
+    let (made, layer) = repository.baseline_and_git(&commit, &cache, &|_| false, History::None)?;
     let workspace = if kind == "overlay" {
         Workspace::Overlay(OverlaidTree::make(&made.baseline, &place.join("upper"))?)
     } else {

@@ -14,6 +14,7 @@ use crate::import::{self, ImportCaps, ImportError, TreeEntry};
 use crate::manifest::Manifest;
 use crate::oid::TreeId;
 use crate::remove::{RemoveError, remove_tree};
+use crate::stamp::Stamp;
 use crate::{baseline_check, beneath};
 
 /// How a baseline came to be there, for the freshness of the evidence that rests on it.
@@ -47,6 +48,20 @@ pub enum BaselineError {
     Stale(#[from] RemoveError),
 }
 
+/// A tree that was just written.
+pub(crate) struct Written {
+    pub(crate) manifest: Manifest,
+    /// The stamp that each file had when its last byte was written; without them the files are looked at again.
+    pub(crate) stamps: Option<Vec<Stamp>>,
+}
+
+impl From<Manifest> for Written {
+    fn from(manifest: Manifest) -> Self {
+        let stamps = None;
+        Self { manifest, stamps }
+    }
+}
+
 /// `<dir>/<tree-id>/tree/` with `<dir>/<tree-id>/manifest` beside it.
 #[derive(Clone, Debug)]
 pub struct BaselineCache {
@@ -63,7 +78,7 @@ impl BaselineCache {
     pub fn ensure_dir(&self, source: &Path, caps: &ImportCaps) -> Result<Baseline, BaselineError> {
         let manifest = import::survey(source, caps)?;
         self.ensure(&manifest.tree_id(), source, |dest| {
-            Ok::<_, BaselineError>(import::import(source, dest, caps)?)
+            Ok::<_, BaselineError>(import::import(source, dest, caps)?.into())
         })
     }
 
@@ -75,7 +90,7 @@ impl BaselineCache {
     ) -> Result<Baseline, BaselineError> {
         let manifest = import::survey_entries(entries, caps)?;
         self.ensure(&manifest.tree_id(), Path::new("entries"), |dest| {
-            Ok::<_, BaselineError>(import::write_entries(dest, entries, caps)?)
+            Ok::<_, BaselineError>(import::write_entries(dest, entries, caps)?.into())
         })
     }
 
@@ -90,35 +105,51 @@ impl BaselineCache {
         &self,
         tree_id: &TreeId,
         source_path: &Path,
-        write: impl FnOnce(&Path) -> Result<Manifest, E>,
+        write: impl FnOnce(&Path) -> Result<Written, E>,
     ) -> Result<Baseline, E> {
         if let Some(baseline) = self.get(tree_id) {
             return Ok(baseline);
         }
-        let failed = |source| self.failed(source);
-        self.make_dir().map_err(failed)?;
         // Held until this function returns: who comes second waits here and then finds the work done.
         let _lock = self.lock(tree_id)?;
         if let Some(baseline) = self.get(tree_id) {
             return Ok(baseline);
         }
+        self.write(tree_id, source_path, write)
+            .map(|(baseline, _)| baseline)
+    }
+
+    /// Writes a baseline that is not there or not intact, and returns it with the stamps of its files. Who calls this
+    /// holds the lock of its tree.
+    pub(crate) fn write<E: From<BaselineError>>(
+        &self,
+        tree_id: &TreeId,
+        source_path: &Path,
+        write: impl FnOnce(&Path) -> Result<Written, E>,
+    ) -> Result<(Baseline, Vec<Stamp>), E> {
+        let failed = |source| self.failed(source);
         let place = self.place(tree_id);
         remove_tree(&place).map_err(BaselineError::Stale)?;
         let fresh = self.fresh(tree_id.oid())?;
         let made = || {
-            let manifest = write(&fresh.join("tree"))?;
+            let written = write(&fresh.join("tree"))?;
             // Equal ids mean equal names, modes and content, and so equal sizes.
-            if manifest.tree_id() != *tree_id {
+            if written.manifest.tree_id() != *tree_id {
                 let source_path = source_path.to_owned();
                 return Err(BaselineError::SourceChanged { source_path }.into());
             }
-            write_record(&fresh, &manifest).map_err(failed)?;
+            let record = write_record(&fresh, written).map_err(failed)?;
             renameat_with(CWD, &fresh, CWD, &place, RenameFlags::NOREPLACE)
                 .map_err(|errno| failed(errno.into()))?;
-            Ok(manifest)
+            Ok(record)
         };
         match made() {
-            Ok(manifest) => Ok(self.baseline(*tree_id, manifest, Freshness::Written)),
+            Ok(BaselineRecord {
+                manifest, stamps, ..
+            }) => Ok((
+                self.baseline(*tree_id, manifest, Freshness::Written),
+                stamps,
+            )),
             Err(error) => {
                 // Half a tree is of no use, and on a full disk its space is.
                 remove_tree(&fresh).map_err(BaselineError::Stale)?;
@@ -190,6 +221,7 @@ impl BaselineCache {
     /// Keeps others from writing what belongs to a tree until the file is dropped.
     pub(crate) fn lock(&self, tree_id: &TreeId) -> Result<File, BaselineError> {
         let lock = || {
+            self.make_dir()?;
             let file = OpenOptions::new()
                 .create(true)
                 .truncate(false)
@@ -227,14 +259,16 @@ impl BaselineCache {
     }
 }
 
-fn write_record(place: &Path, manifest: &Manifest) -> io::Result<()> {
+fn write_record(place: &Path, written: Written) -> io::Result<BaselineRecord> {
     let root = beneath::open_root(&place.join("tree"))?;
-    let record = baseline_check::record(root.as_fd(), manifest)?.encode();
-    let record = record.ok_or_else(|| io::Error::other("the tree is too large for a record"))?;
+    let record = baseline_check::record(root.as_fd(), written)?;
+    let bytes = record.encode();
+    let bytes = bytes.ok_or_else(|| io::Error::other("the tree is too large for a record"))?;
     let mut file = OpenOptions::new()
         .create_new(true)
         .write(true)
         .mode(0o600)
         .open(place.join("manifest"))?;
-    file.write_all(&record)
+    file.write_all(&bytes)?;
+    Ok(record)
 }

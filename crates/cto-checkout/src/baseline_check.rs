@@ -10,11 +10,12 @@ use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rayon::prelude::*;
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, statat};
+use rustix::fs::{AtFlags, fstat, statat};
 
+use crate::baseline::Written;
 use crate::baseline_record::{BaselineRecord, Rows};
 use crate::manifest::Manifest;
-use crate::platform::{HANDLE, keeps_honest_times};
+use crate::platform::keeps_honest_times;
 use crate::stamp::{self, Stamp};
 use crate::tree_path::{TreePath, parent_of};
 use crate::walk::{Closed, FoundKind, WalkCaps, walk};
@@ -24,7 +25,30 @@ use crate::{beneath, parallel};
 const DIRECTORIES_AT_ONCE: usize = 16;
 
 /// Notes how a tree that was just written looks, once no later change can share its times.
-pub(crate) fn record(root: BorrowedFd<'_>, manifest: &Manifest) -> io::Result<BaselineRecord> {
+pub(crate) fn record(root: BorrowedFd<'_>, written: Written) -> io::Result<BaselineRecord> {
+    let Written { manifest, stamps } = written;
+    // Elsewhere a file may be given other times when it is closed, or later.
+    let stamps = match stamps.filter(|_| keeps_honest_times(root)) {
+        Some(stamps) => stamps,
+        None => stamps_of(root, &manifest)?,
+    };
+    let mut paths = vec![TreePath::root()];
+    paths.append(&mut manifest.directories());
+    let directories = parallel::map(&paths, |_, path| {
+        let stat = fstat(open(root, path.as_bytes())?)?;
+        Ok::<_, io::Error>((path.clone(), Stamp::of(&stat)))
+    })?;
+    // Only waits for the clock to move on, so that a later write cannot share a stamp's time.
+    let above = directories.iter().map(|(_, stamp)| stamp);
+    stamp::settle(root, above.chain(&stamps).copied().collect());
+    Ok(BaselineRecord {
+        manifest,
+        stamps,
+        directories,
+    })
+}
+
+fn stamps_of(root: BorrowedFd<'_>, manifest: &Manifest) -> io::Result<Vec<Stamp>> {
     let groups: Vec<_> = manifest
         .entries()
         .chunk_by(|left, right| left.0.parent() == right.0.parent())
@@ -37,21 +61,7 @@ pub(crate) fn record(root: BorrowedFd<'_>, manifest: &Manifest) -> io::Result<Ba
             .map(|(path, _)| stamp_of(&directory, path.name()));
         stamps.collect::<io::Result<Vec<Stamp>>>()
     })?;
-    let mut paths = vec![TreePath::root()];
-    paths.append(&mut manifest.directories());
-    let directories = parallel::map(&paths, |_, path| {
-        let stat = fstat(open(root, path.as_bytes())?)?;
-        Ok::<_, io::Error>((path.clone(), Stamp::of(&stat)))
-    })?;
-    let record = BaselineRecord {
-        manifest: manifest.clone(),
-        stamps: stamps.concat(),
-        directories,
-    };
-    let above = record.directories.iter().map(|(_, stamp)| stamp);
-    // Only waits for the clock to move on, so that a later write cannot share a stamp's time.
-    stamp::settle(root, above.chain(&record.stamps).copied().collect());
-    Ok(record)
+    Ok(stamps.concat())
 }
 
 /// Tells whether every file and directory of the record looks as it did, and none is there beside them.
@@ -127,8 +137,7 @@ fn visits(rows: &Rows<'_>) -> Option<Vec<Visit>> {
 }
 
 fn open(root: BorrowedFd<'_>, directory: &[u8]) -> io::Result<OwnedFd> {
-    let flags = HANDLE | OFlags::DIRECTORY;
-    beneath::open(root, &directory.into(), flags, Mode::empty())
+    beneath::open_handle(root, &directory.into())
 }
 
 fn stamp_of(directory: &OwnedFd, name: &[u8]) -> io::Result<Stamp> {
@@ -189,7 +198,7 @@ mod tests {
             });
             let manifest = Manifest::from_entries(entries.into()).unwrap();
             let root = beneath::open_root(dir.path()).unwrap();
-            let record = record(root.as_fd(), &manifest).unwrap();
+            let record = record(root.as_fd(), manifest.into()).unwrap();
             Self { dir, root, record }
         }
 

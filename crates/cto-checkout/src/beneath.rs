@@ -29,6 +29,12 @@ pub(crate) fn open_directory(root: BorrowedFd<'_>, path: &TreePath) -> io::Resul
     )
 }
 
+/// Opens a directory to start from.
+pub(crate) fn open_handle(root: BorrowedFd<'_>, path: &TreePath) -> io::Result<OwnedFd> {
+    let flags = platform::HANDLE | OFlags::DIRECTORY;
+    open(root, path, flags, Mode::empty())
+}
+
 /// Opens for reading without waiting: a fifo put in a file's place must not block us.
 pub(crate) fn open_file(root: BorrowedFd<'_>, path: &TreePath) -> io::Result<File> {
     open(
@@ -53,6 +59,16 @@ pub(crate) fn create_file(
         Mode::from_raw_mode(platform::raw_mode(permissions)),
     )
     .map(File::from)
+}
+
+/// The same in a directory that is open already; the name has no `/` in it.
+pub(crate) fn create_in(parent: BorrowedFd<'_>, name: &[u8], permissions: u32) -> io::Result<File> {
+    if name.contains(&b'/') {
+        return Err(Errno::XDEV.into());
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(platform::raw_mode(permissions));
+    Ok(File::from(openat(parent, name, flags, mode)?))
 }
 
 /// Makes a directory with exactly the usual permissions, whatever the umask.

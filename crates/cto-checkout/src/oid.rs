@@ -25,6 +25,17 @@ impl Oid {
         hasher.finish()
     }
 
+    /// Returns the 40 digits; lists for git have them by the ten thousand.
+    pub(crate) fn to_hex(self) -> [u8; 40] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut hex = [0; 40];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        hex
+    }
+
     pub(crate) fn of_tree(content: &[u8]) -> Self {
         let mut sha = Sha1::new();
         sha.update(format!("tree {}\0", content.len()));
@@ -35,7 +46,7 @@ impl Oid {
 
 impl fmt::Display for Oid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(std::str::from_utf8(&self.to_hex()).unwrap_or_default())
     }
 }
 

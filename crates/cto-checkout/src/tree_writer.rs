@@ -6,10 +6,10 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
-use rustix::fs::{Mode, fchmod, fstat};
+use rustix::fs::{AtFlags, Mode, fchmod, fstat, statat, symlinkat};
 
 use crate::beneath;
-use crate::manifest::EntryMode;
+use crate::manifest::{EntryMode, directories_of};
 use crate::platform::raw_mode;
 use crate::stamp::Stamp;
 use crate::tree_path::TreePath;
@@ -25,6 +25,74 @@ pub(crate) fn make_root(path: &Path) -> io::Result<OwnedFd> {
         made => made?,
     }
     beneath::open_root(path)
+}
+
+/// The directory that was written in last, kept open: neighbours in a sorted list mostly share theirs.
+pub(crate) struct Spot<'a> {
+    root: BorrowedFd<'a>,
+    directory: TreePath,
+    handle: Option<OwnedFd>,
+}
+
+impl<'a> Spot<'a> {
+    pub(crate) fn new(root: BorrowedFd<'a>) -> Self {
+        Self {
+            root,
+            directory: TreePath::root(),
+            handle: None,
+        }
+    }
+
+    /// Makes a file that must not exist yet, and the directories above it that do not.
+    pub(crate) fn create(&mut self, path: &TreePath, mode: EntryMode) -> io::Result<File> {
+        let parent = self.at(path.parent())?;
+        beneath::create_in(parent, path.name(), mode.permissions())
+    }
+
+    /// Makes a link, likewise, and returns its stamp.
+    pub(crate) fn link(&mut self, path: &TreePath, target: &[u8]) -> io::Result<Stamp> {
+        let parent = self.at(path.parent())?;
+        symlinkat(target, parent, path.name())?;
+        let stat = statat(parent, path.name(), AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(Stamp::of(&stat))
+    }
+
+    fn at(&mut self, directory: &[u8]) -> io::Result<BorrowedFd<'_>> {
+        if directory.is_empty() {
+            return Ok(self.root);
+        }
+        let same = self.directory.as_bytes() == directory;
+        let handle = match self.handle.take().filter(|_| same) {
+            Some(handle) => handle,
+            None => {
+                let directory = TreePath::from(directory);
+                self.make(&directory)?;
+                let opened = beneath::open_handle(self.root, &directory)?;
+                self.directory = directory;
+                opened
+            }
+        };
+        let handle: &OwnedFd = self.handle.insert(handle);
+        Ok(handle.as_fd())
+    }
+
+    fn make(&self, directory: &TreePath) -> io::Result<()> {
+        let made = self.directory.as_bytes();
+        for path in directories_of(std::iter::once(&directory.join(b"x"))) {
+            let path_bytes = path.as_bytes();
+            let is_made = made.starts_with(path_bytes)
+                && matches!(made.get(path_bytes.len()), None | Some(b'/'));
+            if is_made {
+                continue;
+            }
+            match beneath::make_directory(self.root, &path) {
+                // Another thread was here, or this one with a file further up.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => made?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Gives a new file its final permissions, which the umask may have narrowed, and returns its stamp.

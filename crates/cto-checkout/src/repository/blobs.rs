@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::baseline::Written;
 use crate::git::Call;
 use crate::import::ImportCaps;
 use crate::links::{self, BadLink};
@@ -16,8 +17,9 @@ use crate::oid::{BlobHasher, Oid};
 use crate::platform::memory_file;
 use crate::repository::batch::{Event, Kind, NoAnswer, Sink};
 use crate::repository::error::{RepositoryError, UnsupportedKind};
+use crate::stamp::Stamp;
 use crate::tree_path::TreePath;
-use crate::{beneath, tree_writer};
+use crate::tree_writer::{self, Spot};
 
 const BLOBS_WALL: Duration = Duration::from_secs(1_800);
 /// A line before each object, and the line feed behind it.
@@ -43,11 +45,7 @@ type Row = (TreePath, Entry);
 
 impl Checkout<'_> {
     /// Writes every entry of a listed tree to `dest` and returns the tree with the sizes it turned out to have.
-    pub(crate) fn write(
-        &self,
-        listed: &Manifest,
-        dest: &Path,
-    ) -> Result<Manifest, RepositoryError> {
+    pub(crate) fn write(&self, listed: &Manifest, dest: &Path) -> Result<Written, RepositoryError> {
         let (symlinks, files): (Vec<Row>, Vec<Row>) = listed
             .entries()
             .iter()
@@ -56,20 +54,22 @@ impl Checkout<'_> {
         // Judged before anything is written: they are few, and most trees that are refused are refused for them.
         let targets = self.targets(&symlinks)?;
         let root = tree_writer::make_root(dest).map_err(RepositoryError::write(dest))?;
-        for path in listed.directories() {
-            beneath::make_directory(root.as_fd(), &path)
-                .map_err(RepositoryError::write(dest.join(path.as_path())))?;
-        }
         let total = AtomicU64::new(0);
-        let mut entries = self.files(&files, root.as_fd(), dest, &total)?;
+        let mut written = self.files(&files, root.as_fd(), dest, &total)?;
+        let mut spot = Spot::new(root.as_fd());
         for ((path, entry), target) in symlinks.into_iter().zip(targets) {
-            beneath::make_link(root.as_fd(), &path, &target)
+            let stamp = spot
+                .link(&path, &target)
                 .map_err(RepositoryError::write(dest.join(path.as_path())))?;
             let size = target.len() as u64;
-            entries.push((path, Entry { size, ..entry }));
+            written.push(((path, Entry { size, ..entry }), stamp));
         }
-        Manifest::from_entries(entries)
-            .map_err(|error| RepositoryError::unsupported(UnsupportedKind::IrregularTree, error))
+        written.sort_unstable_by(|((left, _), _), ((right, _), _)| left.cmp(right));
+        let (entries, stamps) = written.into_iter().unzip();
+        let manifest = Manifest::from_sorted(entries)
+            .map_err(|error| RepositoryError::unsupported(UnsupportedKind::IrregularTree, error))?;
+        let stamps = Some(stamps);
+        Ok(Written { manifest, stamps })
     }
 
     fn files(
@@ -78,11 +78,11 @@ impl Checkout<'_> {
         root: BorrowedFd<'_>,
         dest: &Path,
         total: &AtomicU64,
-    ) -> Result<Vec<Row>, RepositoryError> {
+    ) -> Result<Vec<(Row, Stamp)>, RepositoryError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let gits = (files.len() / FILES_PER_GIT).clamp(1, cores.min(GITS_MAX));
         let share = files.len().div_ceil(gits).max(1);
-        let written: Vec<Result<Vec<Row>, RepositoryError>> = std::thread::scope(|scope| {
+        let written: Vec<Result<Vec<_>, RepositoryError>> = std::thread::scope(|scope| {
             let threads: Vec<_> = files
                 .chunks(share)
                 .map(|rows| scope.spawn(move || self.share_of_files(rows, root, dest, total)))
@@ -106,29 +106,29 @@ impl Checkout<'_> {
         root: BorrowedFd<'_>,
         dest: &Path,
         total: &AtomicU64,
-    ) -> Result<Vec<Row>, RepositoryError> {
+    ) -> Result<Vec<(Row, Stamp)>, RepositoryError> {
         let mut written = Vec::with_capacity(rows.len());
-        let mut current: Option<(File, BlobHasher)> = None;
+        let mut spot = Spot::new(root);
+        let mut current: Option<(File, BlobHasher, u64)> = None;
         self.read(rows, |(path, entry), event| {
             let failed = || RepositoryError::write(dest.join(path.as_path()));
             match event {
                 BlobEvent::Begin(size) => {
                     self.check_size(path, size, total.fetch_add(size, Ordering::Relaxed) + size)?;
-                    let file = beneath::create_file(root, path, entry.mode.permissions())
-                        .map_err(failed())?;
-                    current = Some((file, BlobHasher::new(size)));
-                    written.push((path.clone(), Entry { size, ..*entry }));
+                    let file = spot.create(path, entry.mode).map_err(failed())?;
+                    current = Some((file, BlobHasher::new(size), size));
                 }
                 BlobEvent::Piece(piece) => {
-                    if let Some((file, hasher)) = &mut current {
+                    if let Some((file, hasher, _)) = &mut current {
                         hasher.update(piece);
                         file.write_all(piece).map_err(failed())?;
                     }
                 }
                 BlobEvent::End => {
-                    if let Some((file, hasher)) = current.take() {
+                    if let Some((file, hasher, size)) = current.take() {
                         check_id(path, &entry.oid, &hasher.finish())?;
-                        tree_writer::finish(&file, entry.mode).map_err(failed())?;
+                        let stamp = tree_writer::finish(&file, entry.mode).map_err(failed())?;
+                        written.push(((path.clone(), Entry { size, ..*entry }), stamp));
                     }
                 }
             }
@@ -243,13 +243,13 @@ enum BlobEvent<'a> {
 
 /// Puts one id on each line of a file without a name.
 pub(crate) fn questions<'a>(ids: impl Iterator<Item = &'a Oid>) -> io::Result<File> {
-    let mut text = String::new();
+    let mut text = Vec::new();
     for id in ids {
-        text.push_str(&id.to_string());
-        text.push('\n');
+        text.extend_from_slice(&id.to_hex());
+        text.push(b'\n');
     }
     let mut file = memory_file()?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(&text)?;
     file.rewind()?;
     Ok(file)
 }

@@ -1,7 +1,7 @@
 //! The `.git` an agent works with: made here, complete in itself, with nothing of the owner's but the objects of the
 //! baseline. It lies beside the baseline in the cache, as one more layer of an overlay or to be copied.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use std::time::Duration;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::{getegid, geteuid};
 
-use crate::baseline::{Baseline, BaselineCache, Freshness};
+use crate::baseline::{BaselineCache, Freshness};
 use crate::baseline_record::BaselineRecord;
 use crate::beneath;
 use crate::git::{Call, GitError};
 use crate::git_dir::ObjectKind;
 use crate::manifest::{Entry, EntryMode, Manifest};
-use crate::oid::Oid;
+use crate::oid::{Oid, TreeId};
 use crate::parallel;
 use crate::remove::remove_tree;
 use crate::repository::blobs::questions;
 use crate::repository::error::{RepositoryError, UnsupportedKind};
 use crate::repository::index_file::{self, Owner};
-use crate::repository::source_baseline::SourceBaseline;
-use crate::repository::{OBJECT_SETTINGS, Repository, alternates, object_id};
+use crate::repository::source_baseline::{Chosen, SourceBaseline};
+use crate::repository::{CommitInfo, OBJECT_SETTINGS, Repository, alternates, object_id};
 use crate::stamp::Stamp;
 use crate::tree_path::TreePath;
 use crate::tree_writer;
@@ -63,6 +63,28 @@ pub struct GitLayer {
     manifest: Arc<Manifest>,
 }
 
+/// What a `.git` will be, as far as it follows from the tree and the commit alone.
+struct Design {
+    tree_id: TreeId,
+    history: History,
+    head: Oid,
+    /// Of the layer's directory beside the baseline.
+    name: String,
+    /// The object of the one commit, if it is made here.
+    commit: Vec<u8>,
+}
+
+impl Design {
+    fn layer(&self, place: &Path, manifest: &Arc<Manifest>, freshness: Freshness) -> GitLayer {
+        GitLayer {
+            root: place.join(&self.name),
+            head: self.head,
+            freshness,
+            manifest: Arc::clone(manifest),
+        }
+    }
+}
+
 impl Repository {
     /// Returns the `.git` for a baseline of this repository, made once for each tree and kept beside it in the cache.
     pub fn git_layer(
@@ -71,59 +93,126 @@ impl Repository {
         history: History,
         cache: &BaselineCache,
     ) -> Result<GitLayer, RepositoryError> {
-        let commit = synthetic_commit(&source.baseline);
-        let (head, name) = match history {
-            History::None => (
-                object_id(ObjectKind::Commit, &commit),
-                "git-none".to_owned(),
-            ),
-            History::Ancestors => {
-                self.may_show_history(source)?;
-                (source.commit.id, format!("git-{}", source.commit.id))
-            }
-        };
-        let place = cache.place(&source.baseline.tree_id);
-        let layer = |freshness| GitLayer {
-            root: place.join(&name),
-            head,
-            freshness,
-            manifest: Arc::clone(&source.baseline.manifest),
-        };
-        if is_intact(&place, &name) {
-            return Ok(layer(Freshness::Checked));
+        let tree_id = source.baseline.tree_id;
+        let design = self.design(tree_id, &source.commit, &source.withheld, history)?;
+        let place = cache.place(&tree_id);
+        let manifest = &source.baseline.manifest;
+        if is_intact(&place, &design.name) {
+            return Ok(design.layer(&place, manifest, Freshness::Checked));
         }
-        let _lock = cache.lock(&source.baseline.tree_id)?;
-        if is_intact(&place, &name) {
-            return Ok(layer(Freshness::Checked));
+        let _lock = cache.lock(&tree_id)?;
+        if is_intact(&place, &design.name) {
+            return Ok(design.layer(&place, manifest, Freshness::Checked));
         }
-        let record = cache.record(&source.baseline.tree_id);
+        let record = cache.record(&tree_id);
         let record = record.ok_or_else(|| RepositoryError::Read {
             path: source.baseline.root.clone(),
             source: io::Error::other("the baseline is no longer what it was"),
         })?;
-        remove_tree(&place.join(&name))?;
-        let fresh = cache.fresh(format_args!("{}-{name}", source.baseline.tree_id))?;
-        let made = || {
-            let objects = match history {
-                History::None => self.objects_of_tree(&record.manifest, head, &commit)?,
-                History::Ancestors => Objects::Ancestors(head),
-            };
-            self.make(&fresh, head, &objects)?;
-            let index = index_file::encode(&record.manifest, &record.stamps, owner());
-            write(&fresh.join(".git"), &[("index", &index)])?;
-            write_record(&fresh, &place.join(format!("{name}.files")))?;
-            renameat_with(CWD, &fresh, CWD, place.join(&name), RenameFlags::NOREPLACE)
-                .map_err(|errno| RepositoryError::write(place.join(&name))(errno.into()))
+        let begun = self.begin_layer(&design, &record.manifest, cache)?;
+        finish_layer(&design, &begun, &record.manifest, &record.stamps, cache)?;
+        Ok(design.layer(&place, manifest, Freshness::Written))
+    }
+
+    /// Returns the tree of a commit and its `.git`, as [`Self::baseline`] and [`Self::git_layer`] do one after the other.
+    /// Where the tree is not in the cache, its objects are packed while its files are written.
+    pub fn baseline_and_git(
+        &self,
+        commit: &CommitInfo,
+        cache: &BaselineCache,
+        withheld: &dyn Fn(&TreePath) -> bool,
+        history: History,
+    ) -> Result<(SourceBaseline, GitLayer), RepositoryError> {
+        let layered = |source: SourceBaseline| {
+            let layer = self.git_layer(&source, history, cache)?;
+            Ok((source, layer))
         };
-        if let Err(error) = made() {
+        let kept = match self.choose(commit, cache, withheld)? {
+            Chosen::Cached(source) => return layered(source),
+            Chosen::Absent(kept) => kept,
+        };
+        let design = self.design(kept.tree_id, commit, &kept.withheld, history)?;
+        let lock = cache.lock(&kept.tree_id)?;
+        if let Some(baseline) = cache.get(&kept.tree_id) {
+            drop(lock);
+            return layered(kept.into_source(baseline, commit));
+        }
+        let (written, begun) = std::thread::scope(|scope| {
+            let packing = scope.spawn(|| self.begin_layer(&design, &kept.manifest, cache));
+            let written = self.write_kept(&kept, cache);
+            let lost = |_| {
+                Err(RepositoryError::Answer {
+                    verb: "pack-objects",
+                })
+            };
+            (written, packing.join().unwrap_or_else(lost))
+        });
+        let (baseline, stamps) = match written {
+            Ok(written) => written,
+            Err(error) => {
+                if let Ok(begun) = begun {
+                    remove_tree(&begun)?;
+                }
+                return Err(error);
+            }
+        };
+        finish_layer(&design, &begun?, &baseline.manifest, &stamps, cache)?;
+        let place = cache.place(&kept.tree_id);
+        let layer = design.layer(&place, &baseline.manifest, Freshness::Written);
+        Ok((kept.into_source(baseline, commit), layer))
+    }
+
+    fn design(
+        &self,
+        tree_id: TreeId,
+        commit: &CommitInfo,
+        withheld: &[TreePath],
+        history: History,
+    ) -> Result<Design, RepositoryError> {
+        let (head, name, commit) = match history {
+            History::None => {
+                let commit = format!("tree {tree_id}\n{COMMIT_TAIL}").into_bytes();
+                let head = object_id(ObjectKind::Commit, &commit);
+                (head, "git-none".to_owned(), commit)
+            }
+            History::Ancestors => {
+                self.may_show_history(withheld)?;
+                (commit.id, format!("git-{}", commit.id), Vec::new())
+            }
+        };
+        Ok(Design {
+            tree_id,
+            history,
+            head,
+            name,
+            commit,
+        })
+    }
+
+    /// Makes all of a layer but its index. Who calls this holds the lock of its tree.
+    fn begin_layer(
+        &self,
+        design: &Design,
+        manifest: &Manifest,
+        cache: &BaselineCache,
+    ) -> Result<PathBuf, RepositoryError> {
+        let fresh = cache.fresh(format_args!("{}-{}", design.tree_id, design.name))?;
+        let begin = || {
+            let objects = match design.history {
+                History::None => self.objects_of_tree(manifest, design.head, &design.commit)?,
+                History::Ancestors => Objects::Ancestors(design.head),
+            };
+            self.make(&fresh, design.head, &objects)
+        };
+        if let Err(error) = begin() {
             remove_tree(&fresh)?;
             return Err(error);
         }
-        Ok(layer(Freshness::Written))
+        Ok(fresh)
     }
 
-    fn may_show_history(&self, source: &SourceBaseline) -> Result<(), RepositoryError> {
-        if let Some(path) = source.withheld.first() {
+    fn may_show_history(&self, withheld: &[TreePath]) -> Result<(), RepositoryError> {
+        if let Some(path) = withheld.first() {
             return Err(RepositoryError::unsupported(
                 UnsupportedKind::HistoryShowsWithheld,
                 format_args!("the history holds `{path}`, which is withheld"),
@@ -156,7 +245,7 @@ impl Repository {
         let mut listed = vec![head];
         listed.extend(trees.values().map(|tree| tree.oid));
         listed.extend(manifest.iter().map(|(_, entry)| entry.oid));
-        let mut seen = BTreeSet::new();
+        let mut seen = HashSet::with_capacity(listed.len());
         listed.retain(|oid| seen.insert(*oid));
         Ok(Objects::Listed(listed))
     }
@@ -300,8 +389,29 @@ fn owner() -> Owner {
     }
 }
 
-fn synthetic_commit(baseline: &Baseline) -> Vec<u8> {
-    format!("tree {}\n{COMMIT_TAIL}", baseline.tree_id).into_bytes()
+/// Adds the index of the files and puts the layer in its place beside the baseline.
+fn finish_layer(
+    design: &Design,
+    begun: &Path,
+    manifest: &Manifest,
+    stamps: &[Stamp],
+    cache: &BaselineCache,
+) -> Result<(), RepositoryError> {
+    let place = cache.place(&design.tree_id);
+    let layer = place.join(&design.name);
+    let finish = || {
+        remove_tree(&layer)?;
+        let index = index_file::encode(manifest, stamps, owner());
+        write(&begun.join(".git"), &[("index", &index)])?;
+        write_record(begun, &place.join(format!("{}.files", design.name)))?;
+        renameat_with(CWD, begun, CWD, &layer, RenameFlags::NOREPLACE)
+            .map_err(|errno| RepositoryError::write(&layer)(errno.into()))
+    };
+    if let Err(error) = finish() {
+        remove_tree(begun)?;
+        return Err(error);
+    }
+    Ok(())
 }
 
 /// Makes the empty directories of a `.git`.

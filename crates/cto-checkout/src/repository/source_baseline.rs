@@ -10,6 +10,7 @@ use crate::repository::blobs::Checkout;
 use crate::repository::error::{RepositoryError, UnsupportedKind};
 use crate::repository::{CommitInfo, Repository, listing};
 use crate::scan::read_entry;
+use crate::stamp::Stamp;
 use crate::tree_path::TreePath;
 
 /// A pointer of Git LFS is a small text; this is how it begins.
@@ -26,6 +27,29 @@ pub struct SourceBaseline {
     pub withheld: Vec<TreePath>,
 }
 
+/// The part of a commit's tree that is shown.
+pub(crate) struct Kept {
+    pub(crate) tree_id: TreeId,
+    /// Without sizes: nobody has looked yet.
+    pub(crate) manifest: Manifest,
+    pub(crate) withheld: Vec<TreePath>,
+}
+
+impl Kept {
+    pub(crate) fn into_source(self, baseline: Baseline, commit: &CommitInfo) -> SourceBaseline {
+        SourceBaseline {
+            baseline,
+            commit: *commit,
+            withheld: self.withheld,
+        }
+    }
+}
+
+pub(crate) enum Chosen {
+    Cached(SourceBaseline),
+    Absent(Kept),
+}
+
 impl Repository {
     /// Returns the tree of a commit as a baseline, without the paths that are withheld. Content is read only when that
     /// tree is not in the cache.
@@ -35,34 +59,74 @@ impl Repository {
         cache: &BaselineCache,
         withheld: &dyn Fn(&TreePath) -> bool,
     ) -> Result<SourceBaseline, RepositoryError> {
+        let kept = match self.choose(commit, cache, withheld)? {
+            Chosen::Cached(source) => return Ok(source),
+            Chosen::Absent(kept) => kept,
+        };
+        let _lock = cache.lock(&kept.tree_id)?;
+        let baseline = match cache.get(&kept.tree_id) {
+            Some(baseline) => baseline,
+            None => self.write_kept(&kept, cache)?.0,
+        };
+        Ok(kept.into_source(baseline, commit))
+    }
+
+    /// Says which tree is wanted, and whether it is in the cache.
+    pub(crate) fn choose(
+        &self,
+        commit: &CommitInfo,
+        cache: &BaselineCache,
+        withheld: &dyn Fn(&TreePath) -> bool,
+    ) -> Result<Chosen, RepositoryError> {
+        let source = |baseline, withheld| {
+            Chosen::Cached(SourceBaseline {
+                baseline,
+                commit: *commit,
+                withheld,
+            })
+        };
         // The whole tree may be there already, and then it says itself what is in it.
         let listed = match cache.get(&commit.tree) {
             Some(whole) if !whole.manifest.iter().any(|(path, _)| withheld(path)) => {
-                return Ok(SourceBaseline {
-                    baseline: whole,
-                    commit: *commit,
-                    withheld: Vec::new(),
-                });
+                return Ok(source(whole, Vec::new()));
             }
             Some(whole) => Manifest::clone(&whole.manifest),
             None => listing::list(self.git_dir.path(), &commit.tree, &self.caps, cache)?,
         };
-        let (kept, withheld) = without(listed, withheld)?;
+        let (manifest, withheld) = without(listed, withheld)?;
         let tree_id = if withheld.is_empty() {
             commit.tree
         } else {
-            kept.tree_id()
+            manifest.tree_id()
         };
+        let cached = match withheld.as_slice() {
+            // It was asked for above.
+            [] => None,
+            _ => cache.get(&tree_id),
+        };
+        Ok(match cached {
+            Some(baseline) => source(baseline, withheld),
+            None => Chosen::Absent(Kept {
+                tree_id,
+                manifest,
+                withheld,
+            }),
+        })
+    }
+
+    /// Writes a tree from the repository's objects. Who calls this holds the lock of its tree.
+    pub(crate) fn write_kept(
+        &self,
+        kept: &Kept,
+        cache: &BaselineCache,
+    ) -> Result<(Baseline, Vec<Stamp>), RepositoryError> {
         let checkout = Checkout {
             git_dir: self.git_dir.path(),
             caps: &self.caps,
         };
         let source = self.place.common_dir.path();
-        let baseline = cache.ensure(&tree_id, source, |dest| checkout.write(&kept, dest))?;
-        Ok(SourceBaseline {
-            baseline,
-            commit: *commit,
-            withheld,
+        cache.write(&kept.tree_id, source, |dest| {
+            checkout.write(&kept.manifest, dest)
         })
     }
 }

@@ -211,10 +211,19 @@ fn what_is_withheld_is_in_no_object() {
     let repository = owner.open();
     let commit = repository.resolve(None).unwrap();
     let hidden = |path: &TreePath| path.to_str() == Some("d/.env");
-    let source = repository.baseline(&commit, &owner.cache, &hidden).unwrap();
-    let layer = repository
-        .git_layer(&source, History::None, &owner.cache)
-        .unwrap();
+    let both = || {
+        repository
+            .baseline_and_git(&commit, &owner.cache, &hidden, History::None)
+            .unwrap()
+    };
+    let (source, layer) = both();
+    let again = both();
+    assert_eq!(again.0.baseline.freshness, Freshness::Checked);
+    assert_eq!(
+        (again.1.freshness, again.1.head),
+        (Freshness::Checked, layer.head)
+    );
+    assert_eq!(again.0.withheld, source.withheld);
     let copy = WorkingCopy::make(&source.baseline, &owner.dir.path().join("work")).unwrap();
     layer.copy_into(&copy).unwrap();
     assert_eq!(git(copy.path(), &["status", "--porcelain"]), "");
@@ -228,6 +237,59 @@ fn what_is_withheld_is_in_no_object() {
     let (kind, detail) = refusal(shown.map(drop));
     assert_eq!(kind, UnsupportedKind::HistoryShowsWithheld);
     assert_eq!(detail, "the history holds `d/.env`, which is withheld");
+}
+
+#[test]
+fn made_at_once_they_are_what_they_are_one_after_the_other() {
+    for history in [History::None, History::Ancestors] {
+        let (owner, _) = history_of_three();
+        let (other, _) = history_of_three();
+        let repository = owner.open();
+        let commit = repository.resolve(None).unwrap();
+        let (source, layer) = repository
+            .baseline_and_git(&commit, &owner.cache, &|_| false, history)
+            .unwrap();
+        let (_, second) = other.baseline();
+        let alone = other.layer(history).unwrap();
+        assert_eq!(source.baseline.manifest, second.baseline.manifest);
+        if history == History::None {
+            assert_eq!(layer.head, alone.head);
+        }
+        let lists = [&layer, &alone].map(|layer| files(&layer.root.join(".git")));
+        assert_eq!(lists[0], lists[1]);
+        git(&layer.root, &["fsck", "--strict", "--full"]);
+        // What was noted on the way is what is there afterwards.
+        let again = repository
+            .baseline(&commit, &owner.cache, &|_| false)
+            .unwrap();
+        assert_eq!(again.baseline.freshness, Freshness::Checked);
+        let again = repository.git_layer(&again, history, &owner.cache).unwrap();
+        assert_eq!(again.freshness, Freshness::Checked);
+    }
+}
+
+#[test]
+fn a_tree_that_can_not_be_written_leaves_nothing_of_its_git() {
+    let owner = Owner::with(&[("a", "1\n"), ("d/b", "x\n")]);
+    let blob = owner.git(&["rev-parse", "HEAD:d/b"]);
+    let object = owner
+        .repo
+        .join(".git/objects")
+        .join(&blob[..2])
+        .join(&blob[2..]);
+    fs::remove_file(object).unwrap();
+    let repository = owner.open();
+    let commit = repository.resolve(None).unwrap();
+    let both = repository.baseline_and_git(&commit, &owner.cache, &|_| false, History::None);
+    let (kind, detail) = refusal(both.map(drop));
+    assert_eq!(kind, UnsupportedKind::MissingObjects);
+    assert_eq!(detail, "the content of `d/b` is not there");
+    let left: Vec<_> = fs::read_dir(owner.dir.path().join("home/baselines"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with(".lock-") && !name.starts_with(".listing-"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
 }
 
 #[test]
@@ -268,6 +330,7 @@ fn a_layer_is_made_once_and_made_anew_when_touched() {
 
 #[test]
 fn of_many_at_once_one_writes_and_all_can_use_it() {
+    const HISTORY: History = History::None;
     let owner = Owner::with(&[("a", "1\n"), ("d/b", "2\n")]);
     let (repositories, cache) = (
         (0..6).map(|_| owner.open()).collect::<Vec<_>>(),
@@ -279,8 +342,8 @@ fn of_many_at_once_one_writes_and_all_can_use_it() {
             .map(|repository| {
                 scope.spawn(move || {
                     let commit = repository.resolve(None).unwrap();
-                    let source = repository.baseline(&commit, cache, &|_| false).unwrap();
-                    repository.git_layer(&source, History::None, cache).unwrap()
+                    let both = repository.baseline_and_git(&commit, cache, &|_| false, HISTORY);
+                    both.unwrap().1
                 })
             })
             .collect();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cto_agent::{CommandCall, Engine, FakeChange};
 use cto_checkout::{
-    Baseline, BaselineCache, GitDir, GitLayer, History, OverlaidTree, RepositoryError, WorkingCopy,
-    Workspace,
+    Baseline, BaselineCache, GitDir, GitLayer, History, OverlaidTree, RepositoryError, TreePath,
+    WorkingCopy, Workspace,
 };
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{EventKind, PlanUpdated};
@@ -171,19 +171,14 @@ impl Live<'_> {
                     .ok_or_else(|| missing("the repository"))?;
                 let failed = |e: RepositoryError| crate::source::failed(&e);
                 let withheld = Withheld::new(&self.contract);
-                let made = source
-                    .repository
-                    .baseline(&source.commit, &cache, &|path| {
-                        withheld.holds(path.as_bytes())
-                    })
-                    .map_err(failed)?;
                 let history = match self.contract.history {
                     HistoryClass::None => History::None,
                     HistoryClass::Ancestors => History::Ancestors,
                 };
-                let layer = source
+                let is_withheld = |path: &TreePath| withheld.holds(path.as_bytes());
+                let (made, layer) = source
                     .repository
-                    .git_layer(&made, history, &cache)
+                    .baseline_and_git(&source.commit, &cache, &is_withheld, history)
                     .map_err(failed)?;
                 let pointers = made.lfs_pointers().map_err(failed)?.len() as u64;
                 let plan = source.plan(&made, self.contract.history, pointers)?;
