@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use cto_agent::Places;
 use cto_contract::input::{InputMode, InputPath};
 use cto_sandbox::{
-    Access, Bind, End, LaunchRequest, Launcher, Limits, Network, Overlay, Root, StopToken,
-    TreeLimits,
+    Access, Bind, End, LaunchRequest, Launcher, Limits, Network, Overlay, Recorder, Root,
+    StopToken, TreeLimits,
 };
 
 use crate::checks::GRACE;
@@ -177,8 +177,9 @@ impl Ground {
                 root: Root::Built(inside.root.clone()),
                 tree: TreeLimits::default(),
                 run_as: None,
+                recorder: Recorder::Off,
             };
-            let launched = launcher.launch(&request, stop, &mut |_, _| {});
+            let launched = launcher.launch(&request, stop, &mut |_| {});
             Ok(launched.is_ok_and(|o| o.end == End::Exited(0)))
         };
         tried().unwrap_or(false)
@@ -331,6 +332,7 @@ impl Bench {
                 Root::Host => TreeLimits::default(),
             },
             run_as: None,
+            recorder: Recorder::Off,
         })
     }
 }

@@ -14,7 +14,7 @@ use cto_contract::task::{Expect, TaskContract, VerificationCommand};
 use cto_contract::verification::{Canary, CanaryStatus, CommandResult};
 use cto_rules::checks::{Observed, PlantedTest, Runner, judge_command, read_junit, whole_canary};
 use cto_rules::secrets::{Known, Redactor};
-use cto_sandbox::{Access, Bind, End, Launcher, StopCause, StopToken};
+use cto_sandbox::{Access, Bind, End, Launcher, Said, StopCause, StopToken};
 
 use crate::bench::Bench;
 use crate::limits::Effective;
@@ -275,9 +275,14 @@ impl Checker {
         }));
         let output = bench.log(name);
         let mut log = RedactedFile::create(&output, &self.known, &self.places)?;
-        let launched = self.launcher.launch(&request, &self.stop, &mut |_, bytes| {
-            log.push(bytes);
-        });
+        let launched = self
+            .launcher
+            .launch(&request, &self.stop, &mut |said| match said {
+                Said::Output(_, bytes) => {
+                    log.push(bytes);
+                }
+                Said::Attempt(_) => {}
+            });
         log.finish()?;
         let junit = match &command.expect.junit {
             // The code under test made it: no link of it leads the harness anywhere else.

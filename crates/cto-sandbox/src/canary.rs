@@ -10,7 +10,9 @@ use rustix::process::WaitOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::building::Built;
+use crate::facts::Applied;
 use crate::mounts::failure;
+use crate::namespaces;
 use crate::payload::{self, Armour, Image};
 use crate::proof::{Canary, CanaryAct, Expected, InsideProof, MOUNTS_BYTES_MAX};
 use crate::request::Network;
@@ -80,11 +82,16 @@ impl Plan {
 #[derive(Serialize, Deserialize)]
 enum Report {
     Trouble(Failure),
-    Proof(InsideProof),
+    Proof(InsideProof, Applied),
 }
 
-/// Tries everything and returns what came out. An attempt that should have failed, or a control that should not, is an error.
-pub(crate) fn prove(plan: &Plan, image: &Image, armour: &Armour) -> Result<InsideProof, Failure> {
+/// Tries everything and returns what came out, and whether a recorder is possible. An attempt that should have failed, or a
+/// control that should not, is an error.
+pub(crate) fn prove(
+    plan: &Plan,
+    image: &Image,
+    armour: &Armour,
+) -> Result<(InsideProof, Applied), Failure> {
     let trouble = |error: io::Error| failure(Step::Prove("nothing was heard".to_owned()), &error);
     let (reader, writer) = io::pipe().map_err(trouble)?;
     let child =
@@ -95,8 +102,8 @@ pub(crate) fn prove(plan: &Plan, image: &Image, armour: &Armour) -> Result<Insid
     read.map_err(trouble)?;
     match serde_json::from_slice(&bytes).map_err(|error| trouble(error.into()))? {
         Report::Trouble(failure) => Err(failure),
-        Report::Proof(proof) => match proof.canaries.iter().find(|canary| !canary.holds()) {
-            None => Ok(proof),
+        Report::Proof(proof, recorder) => match proof.canaries.iter().find(|c| !c.holds()) {
+            None => Ok((proof, recorder)),
             Some(canary) => Err(Failure {
                 step: Step::Prove(canary.to_string()),
                 errno: canary.errno.unwrap_or(0),
@@ -110,15 +117,24 @@ fn try_inside(plan: &Plan, image: &Image, armour: &Armour, mut writer: PipeWrite
         Err(failure) => Report::Trouble(failure),
         Ok(()) => {
             let (mounts, mounts_cut) = mounts();
-            Report::Proof(InsideProof {
+            let proof = InsideProof {
                 mounts,
                 mounts_cut,
                 canaries: canaries(plan),
-            })
+            };
+            Report::Proof(proof, recorder(armour))
         }
     };
     let sent = serde_json::to_vec(&report).map(|bytes| writer.write_all(&bytes));
     u8::from(!matches!(sent, Ok(Ok(()))))
+}
+
+/// Tries whether the kernel gives a listener: an old one does not, nor one that has given one to somebody around this process.
+fn recorder(armour: &Armour) -> Applied {
+    match &armour.asking {
+        None => Applied::NotAsked,
+        Some(asking) => namespaces::applied(sys::notifying::install(asking).map(drop)),
+    }
 }
 
 fn mounts() -> (Vec<String>, bool) {

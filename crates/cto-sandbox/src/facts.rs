@@ -76,6 +76,7 @@ pub(crate) struct RootFacts {
     pub(crate) seccomp: Applied,
     /// The change to another user, asked for by root only.
     pub(crate) dropped: Applied,
+    pub(crate) recorder: Applied,
 }
 
 impl RootFacts {
@@ -87,6 +88,7 @@ impl RootFacts {
         },
         seccomp: Applied::NotAsked,
         dropped: Applied::NotAsked,
+        recorder: Applied::NotAsked,
     };
 }
 
@@ -181,6 +183,7 @@ fn class(facts: &Facts) -> Class {
         landlock,
         seccomp,
         dropped: _,
+        recorder: _,
     } = facts.inner;
     let landlock = match landlock.applied {
         Applied::Yes => true,
@@ -271,9 +274,12 @@ fn layer(name: LayerName, facts: &Facts, asked: Option<Asked<'_>>) -> (bool, Str
             facts.inner.seccomp,
             "no namespaces, mounts, io_uring, bpf, keys, tracing or special sockets; foreign calls are killed",
         ),
-        LayerName::Recorder | LayerName::EgressForwarder => {
-            (false, "not part of this version".to_owned())
-        }
+        LayerName::Recorder => extra(
+            facts,
+            facts.inner.recorder,
+            "refused calls, and writes, connections and signals to the outside, are noted; so is every execution",
+        ),
+        LayerName::EgressForwarder => (false, "not part of this version".to_owned()),
         LayerName::UnprivilegedUid => user(facts),
     }
 }

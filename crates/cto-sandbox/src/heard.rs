@@ -1,5 +1,6 @@
 //! What launcher and init have said so far, understood line by line.
 
+use crate::attempt::{Attempt, Recorded};
 use crate::error::LaunchError;
 use crate::facts::{Facts, Refusal};
 use crate::proof::InsideProof;
@@ -15,6 +16,9 @@ pub(crate) struct Heard {
     pub(crate) started: bool,
     pub(crate) failure: Option<Failure>,
     pub(crate) ended: Option<Ended>,
+    /// Not yet handed on.
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) recorded: Option<Recorded>,
 }
 
 impl Heard {
@@ -28,6 +32,8 @@ impl Heard {
             started: false,
             failure: None,
             ended: None,
+            attempts: Vec::new(),
+            recorded: None,
         }
     }
 
@@ -60,8 +66,11 @@ impl Heard {
             Message::Proved(proof) => self.proof = Some(proof),
             Message::Ready(facts) => self.facts = Some(facts),
             Message::Started => self.started = true,
-            Message::Failed(failure) => self.failure = Some(failure),
+            // The first: one failure brings about others.
+            Message::Failed(failure) => self.failure = self.failure.take().or(Some(failure)),
             Message::Ended(ended) => self.ended = Some(ended),
+            Message::Attempted(attempt) => self.attempts.push(attempt),
+            Message::Recorded(recorded) => self.recorded = Some(recorded),
         }
     }
 }

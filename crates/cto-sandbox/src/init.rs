@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, WaitOptions, WaitStatus};
 
 use crate::limit_hit::{LimitHit, LimitName};
+use crate::mounts::failure;
 use crate::outcome::{Class, End};
 use crate::payload::{self, Armour, Image, REPORT_BYTES};
+use crate::recorder::handover::Handover;
 use crate::sys::{self, Notice};
 use crate::tree_watch::TreeWatch;
 use crate::wire::{self, Ended, Failure, KILL, Message, RlimitPolicy, Step, TERMINATE};
@@ -32,11 +34,8 @@ pub(crate) fn supervise(
 ) -> u8 {
     match start(control, image, gear, class) {
         Ok(mut warden) => warden.watch(),
-        Err(error) => {
-            say(
-                control,
-                &Message::Failed(crate::mounts::failure(Step::Fork, &error)),
-            );
+        Err(failure) => {
+            say(control, &Message::Failed(failure));
             wire::EXIT_ORDERLY
         }
     }
@@ -54,13 +53,23 @@ fn start<'a>(
     image: &Image,
     gear: Option<Gear>,
     class: Class,
-) -> io::Result<Warden<'a>> {
-    let notices = sys::notice_fd()?;
-    let (report, writer) = io::pipe()?;
-    let (armour, watch) = gear.map_or((None, None), |gear| (Some(gear.armour), gear.watch));
+) -> Result<Warden<'a>, Failure> {
+    let fork = |error: io::Error| failure(Step::Fork, &error);
+    let notices = sys::notice_fd().map_err(fork)?;
+    let (report, writer) = io::pipe().map_err(fork)?;
+    let (mut number, to_number) = io::pipe().map_err(fork)?;
+    let (armour, watch, post) = match gear {
+        Some(gear) => (Some(gear.armour), gear.watch, gear.post),
+        None => (None, None, None),
+    };
     let (armour, limits) = (armour.as_ref(), image.limits());
-    // The closure owns the writer: here it is closed with it, in the child by the execution.
-    let payload = sys::fork_into(0, move || payload::become_command(image, armour, writer))?;
+    // The closure owns the writers: here they are closed with it, in the child by the execution.
+    let child = move || payload::become_command(image, armour, writer, &to_number);
+    let payload = sys::fork_into(0, child).map_err(fork)?;
+    if let Some(post) = post {
+        let handed = hand_over(payload, &mut number, post);
+        handed.map_err(|error| failure(Step::Recorder, &error))?;
+    }
     Ok(Warden {
         control,
         class,
@@ -99,6 +108,34 @@ struct Warden<'a> {
 pub(crate) struct Gear {
     pub(crate) armour: Armour,
     pub(crate) watch: Option<TreeWatch>,
+    pub(crate) post: Option<Post>,
+}
+
+/// Where the recorder waits, and what it needs from inside.
+pub(crate) struct Post {
+    pub(crate) launcher: UnixStream,
+    pub(crate) users: OwnedFd,
+    pub(crate) root: OwnedFd,
+}
+
+/// Fetches the listener from the child, which waits at its execution for somebody to answer, and gives it to the launcher.
+fn hand_over(payload: Pid, number: &mut PipeReader, post: Post) -> io::Result<()> {
+    let mut bytes = [0; 4];
+    match number.read_exact(&mut bytes) {
+        Ok(()) => {}
+        // It never came that far, and its report says why.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    let child = rustix::process::pidfd_open(payload, PidfdFlags::empty())?;
+    let fd = i32::from_le_bytes(bytes);
+    let listener = rustix::process::pidfd_getfd(child, fd, PidfdGetfdFlags::empty())?;
+    let handover = Handover {
+        listener,
+        users: post.users,
+        root: post.root,
+    };
+    handover.send(&post.launcher)
 }
 
 /// What one look at the children showed.

@@ -1,5 +1,6 @@
 //! The launcher process: takes its policy, makes the namespaces, and stays behind to wait for their init.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
@@ -9,11 +10,12 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 use crate::building;
 use crate::canary::{self, Plan};
 use crate::facts::{Applied, BaseStep, Facts, Fallback, Refusal, RootFacts};
-use crate::init::{self, Gear, say};
+use crate::init::{self, Gear, Post, say};
 use crate::mounts::{self, failure};
 use crate::namespaces::{self, IdMaps};
 use crate::outcome::Class;
 use crate::payload::{Armour, Image};
+use crate::recorder;
 use crate::ruleset::Rules;
 use crate::seccomp;
 use crate::sources::Sources;
@@ -87,10 +89,17 @@ fn run_in_namespaces(control: &UnixStream, policy: &Policy, image: &Image) -> Op
             return Some(wire::EXIT_ORDERLY);
         }
     };
+    let (from_init, to_launcher) = match UnixStream::pair() {
+        Ok(pair) => pair,
+        Err(error) => {
+            say(control, &Message::Failed(failure(Step::Prepare, &error)));
+            return Some(wire::EXIT_ORDERLY);
+        }
+    };
     // After a change of the user.
     let maps = IdMaps::identity();
     let forked = sys::fork_into(sys::BASE_NAMESPACES, || {
-        init_main(control, policy, image, &maps, prepared)
+        init_main(control, policy, image, &maps, prepared, to_launcher)
     });
     // Until here it had to be able to write its child's map.
     hide_from_command();
@@ -105,7 +114,11 @@ fn run_in_namespaces(control: &UnixStream, policy: &Policy, image: &Image) -> Op
             return None;
         }
     };
-    match wait_for_init(init) {
+    let end = match policy.record {
+        true => recorder::attend(init, control, from_init, policy),
+        false => wait_for_init(init),
+    };
+    match end {
         InitEnd::Code(EXIT_REFUSED) => None,
         InitEnd::Code(wire::EXIT_ORDERLY) => Some(wire::EXIT_ORDERLY),
         InitEnd::Code(_) | InitEnd::Killed => Some(wire::EXIT_INIT_DIED),
@@ -141,7 +154,7 @@ fn prepare(policy: &Policy) -> Result<Prepared, Failure> {
     }
 }
 
-enum InitEnd {
+pub(crate) enum InitEnd {
     Code(u8),
     Killed,
 }
@@ -155,17 +168,21 @@ fn wait_for_init(init: Pid) -> InitEnd {
                 rustix::process::kill_process(init, Signal::KILL).ok();
             }
             Notice::Child => {
-                if let Ok(Some((_, status))) =
-                    rustix::process::waitpid(Some(init), WaitOptions::NOHANG)
-                {
-                    let code = status
-                        .exit_status()
-                        .and_then(|code| u8::try_from(code).ok());
-                    return code.map_or(InitEnd::Killed, InitEnd::Code);
+                if let Some(end) = init_end(init) {
+                    return end;
                 }
             }
         }
     }
+}
+
+/// Returns how the init has ended, if it has.
+pub(crate) fn init_end(init: Pid) -> Option<InitEnd> {
+    let waited = rustix::process::waitpid(Some(init), WaitOptions::NOHANG);
+    let (_, status) = waited.ok().flatten()?;
+    let code = status.exit_status();
+    let code = code.and_then(|code| u8::try_from(code).ok());
+    Some(code.map_or(InitEnd::Killed, InitEnd::Code))
 }
 
 fn init_main(
@@ -174,6 +191,7 @@ fn init_main(
     image: &Image,
     maps: &IdMaps,
     prepared: Prepared,
+    to_launcher: UnixStream,
 ) -> u8 {
     // For a launcher that dies alone; for a harness that dies there is the life-line.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
@@ -182,13 +200,19 @@ fn init_main(
         say(control, &Message::Refused(refusal));
         return EXIT_REFUSED;
     }
+    let users = own_users(policy);
     hide_from_command();
     let extras = namespaces::enter_extras(policy.network);
     let made = match &policy.root {
         None => mounts::mount_all(policy).map(|()| None),
         Some(root) => make_root(policy, root, prepared.sources, extras.own_proc).map(Some),
     };
-    let proved = made.and_then(|made| prove(control, made, image));
+    let mut recorder = Applied::NotAsked;
+    let proved = made.and_then(|made| prove(control, made, image, &mut recorder));
+    let proved = proved.and_then(|gear| match recorder {
+        Applied::Yes => add_post(gear, users, to_launcher),
+        Applied::NotAsked | Applied::Refused { .. } => Ok(gear),
+    });
     let gear = match proved {
         Ok(gear) => gear,
         Err(failure) => {
@@ -218,6 +242,7 @@ fn init_main(
                 landlock: gear.armour.rules.fact,
                 seccomp: Applied::Yes,
                 dropped: prepared.dropped,
+                recorder,
             },
         },
     };
@@ -241,10 +266,54 @@ fn make_root(
     let armour = Armour {
         rules,
         filter: seccomp::filter(),
+        asking: policy.record.then(seccomp::asking_filter),
     };
     let plan = Plan::of(policy, root, &built);
     let watch = TreeWatch::of(policy, built).map_err(|error| failure(Step::SetLimits, &error))?;
-    Ok((Gear { armour, watch }, plan))
+    let gear = Gear {
+        armour,
+        watch,
+        post: None,
+    };
+    Ok((gear, plan))
+}
+
+/// Opens the user namespace for the recorder, while `/proc` still names this process.
+fn own_users(policy: &Policy) -> io::Result<Option<OwnedFd>> {
+    match policy.record {
+        false => Ok(None),
+        true => {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            Ok(Some(rustix::fs::open(
+                c"/proc/self/ns/user",
+                flags,
+                Mode::empty(),
+            )?))
+        }
+    }
+}
+
+/// Adds what the recorder needs to the gear.
+fn add_post(
+    gear: Option<Gear>,
+    users: io::Result<Option<OwnedFd>>,
+    launcher: UnixStream,
+) -> Result<Option<Gear>, Failure> {
+    let trouble = |error: io::Error| failure(Step::Recorder, &error);
+    match (gear, users.map_err(trouble)?) {
+        (Some(gear), Some(users)) => {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let root = rustix::fs::open(c"/", flags, Mode::empty());
+            let root = root.map_err(|error| trouble(error.into()))?;
+            let post = Some(Post {
+                launcher,
+                users,
+                root,
+            });
+            Ok(Some(Gear { post, ..gear }))
+        }
+        (gear, _) => Ok(gear),
+    }
 }
 
 /// Tries the finished root from within, and tells the harness what came out.
@@ -252,11 +321,16 @@ fn prove(
     control: &UnixStream,
     made: Option<(Gear, Plan)>,
     image: &Image,
+    recorder: &mut Applied,
 ) -> Result<Option<Gear>, Failure> {
-    let Some((gear, plan)) = made else {
+    let Some((mut gear, plan)) = made else {
         return Ok(None);
     };
-    let proof = canary::prove(&plan, image, &gear.armour)?;
+    let (proof, possible) = canary::prove(&plan, image, &gear.armour)?;
+    *recorder = possible;
+    if possible != Applied::Yes {
+        gear.armour.asking = None;
+    }
     say(control, &Message::Proved(proof));
     Ok(Some(gear))
 }

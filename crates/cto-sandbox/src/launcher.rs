@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::attempt::Said;
 use crate::error::LaunchError;
-use crate::outcome::{Outcome, Stream};
+use crate::outcome::Outcome;
 use crate::request::LaunchRequest;
 use crate::stop::StopToken;
 
@@ -49,7 +50,8 @@ impl Launcher {
         }
     }
 
-    /// Runs one process tree to its end. Blocks; output goes to `sink` in chunks of bounded size as it comes.
+    /// Runs one process tree to its end. Blocks; output goes to `sink` in chunks of bounded size as it comes,
+    /// and so does what the recorder sees.
     ///
     /// Returns an error only when the command was not executed. Either way the whole tree is dead when this returns,
     /// or [`Survivors`](crate::Survivors) says why that is not known.
@@ -58,7 +60,7 @@ impl Launcher {
         &self,
         request: &LaunchRequest,
         stop: &StopToken,
-        sink: &mut dyn FnMut(Stream, &[u8]),
+        sink: &mut dyn FnMut(Said<'_>),
     ) -> Result<Outcome, LaunchError> {
         request.check()?;
         crate::supervise::launch(self, request, stop, sink)
@@ -70,7 +72,7 @@ impl Launcher {
         &self,
         request: &LaunchRequest,
         _stop: &StopToken,
-        _sink: &mut dyn FnMut(Stream, &[u8]),
+        _sink: &mut dyn FnMut(Said<'_>),
     ) -> Result<Outcome, LaunchError> {
         request.check()?;
         Err(LaunchError::Unavailable {

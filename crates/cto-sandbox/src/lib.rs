@@ -9,6 +9,7 @@
 //!
 //! A binary that launches calls [`launcher_entry`] first in its `main`: the launcher is that binary, executed again, single-threaded.
 
+mod attempt;
 mod error;
 mod facts;
 mod launcher;
@@ -22,6 +23,8 @@ mod stop;
 
 #[cfg(target_os = "linux")]
 mod building;
+#[cfg(target_os = "linux")]
+mod calls;
 #[cfg(target_os = "linux")]
 mod canary;
 #[cfg(target_os = "linux")]
@@ -45,6 +48,8 @@ mod output;
 #[cfg(target_os = "linux")]
 mod payload;
 #[cfg(target_os = "linux")]
+mod recorder;
+#[cfg(target_os = "linux")]
 mod root_policy;
 #[cfg(target_os = "linux")]
 mod ruleset;
@@ -52,6 +57,8 @@ mod ruleset;
 mod seccomp;
 #[cfg(target_os = "linux")]
 mod sources;
+#[cfg(target_os = "linux")]
+mod starting;
 #[cfg(target_os = "linux")]
 mod supervise;
 #[cfg(target_os = "linux")]
@@ -63,6 +70,10 @@ mod unprivileged;
 #[cfg(target_os = "linux")]
 mod wire;
 
+pub use attempt::{
+    ARGUMENT_BYTES_MAX, ARGUMENTS_MAX, Attempt, AttemptKind, Recorded, Recorder, Said,
+    TARGET_BYTES_MAX,
+};
 pub use error::LaunchError;
 pub use launcher::{Launcher, launcher_entry};
 pub use limit_hit::{LimitHit, LimitName};

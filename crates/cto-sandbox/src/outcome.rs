@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::attempt::Recorded;
 use crate::limit_hit::LimitHit;
 use crate::proof::InsideProof;
 
@@ -28,6 +29,8 @@ pub struct Outcome {
     pub limit_hit: Option<LimitHit>,
     /// Only a [`Root::Built`](crate::Root::Built) is tried from within.
     pub proof: Option<InsideProof>,
+    /// What the recorder counted; `None` where there was none, or where it was killed before it could tell.
+    pub recorded: Option<Recorded>,
 }
 
 /// How the command itself ended.

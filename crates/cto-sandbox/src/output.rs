@@ -2,6 +2,7 @@
 
 use std::io::{self, PipeReader, Read};
 
+use crate::attempt::{Attempt, Said};
 use crate::outcome::{OutputTotals, Stream};
 
 /// Size of a chunk, that of a pipe.
@@ -9,7 +10,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Most that is still read after the end; more can only come from a process outside that was handed a pipe.
 const REST_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-pub(crate) type Sink<'a> = &'a mut dyn FnMut(Stream, &[u8]);
+pub(crate) type Sink<'a> = &'a mut dyn FnMut(Said<'_>);
 
 /// Returns whether a read or write that does not block may work later.
 pub(crate) fn not_now(error: &io::Error) -> bool {
@@ -74,6 +75,11 @@ impl<'a> Output<'a> {
         }
     }
 
+    /// Hands on what the recorder saw.
+    pub(crate) fn tell(&mut self, attempt: &Attempt) {
+        (self.sink)(Said::Attempt(attempt));
+    }
+
     pub(crate) fn totals(&self) -> OutputTotals {
         self.totals
     }
@@ -90,7 +96,7 @@ impl<'a> Output<'a> {
         self.totals.dropped_bytes += dropped.len() as u64;
         self.totals.capped |= !dropped.is_empty();
         if !kept.is_empty() {
-            (self.sink)(stream, kept);
+            (self.sink)(Said::Output(stream, kept));
         }
     }
 }
@@ -112,7 +118,10 @@ mod tests {
             let (out, mut to_out) = io::pipe().unwrap();
             let (err, mut to_err) = io::pipe().unwrap();
             let mut seen = Vec::new();
-            let mut sink = |stream: Stream, bytes: &[u8]| seen.extend(bytes.iter().map(|&byte| (stream, byte)));
+            let mut sink = |said: Said<'_>| match said {
+                Said::Output(stream, bytes) => seen.extend(bytes.iter().map(|&byte| (stream, byte))),
+                Said::Attempt(attempt) => panic!("{attempt:?}"),
+            };
             let mut output = Output::new(out, err, cap, &mut sink);
             let mut written = Vec::new();
             for (to_stdout, bytes) in writes.iter().filter(|(_, bytes)| !bytes.is_empty()) {

@@ -2,9 +2,10 @@
 
 use std::ffi::CString;
 use std::io::{self, PipeWriter, Write};
+use std::os::fd::IntoRawFd;
 
 use rustix::fs::Mode;
-use rustix::process::{Resource, Rlimit};
+use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use crate::ruleset::Rules;
@@ -63,6 +64,16 @@ impl Image {
 pub(crate) struct Armour {
     pub(crate) rules: Rules,
     pub(crate) filter: Vec<libc::sock_filter>,
+    /// Worn instead by a command that is recorded.
+    pub(crate) asking: Option<Vec<libc::sock_filter>>,
+}
+
+/// Which of its two filters a process puts on.
+pub(crate) enum Wear<'a> {
+    Plain,
+    /// The one that asks, if there is one. The number of its listener is written here, for the init to fetch it: once the
+    /// filter is in force, a message with a descriptor in it would have to be asked about too.
+    Asking(&'a PipeWriter),
 }
 
 /// What can go wrong between fork and execution; small enough to be told in one byte.
@@ -108,8 +119,13 @@ impl Trouble {
 }
 
 /// Becomes the command. Returns only when that failed, after writing why to `report`, which an execution closes.
-pub(crate) fn become_command(image: &Image, armour: Option<&Armour>, mut report: PipeWriter) -> u8 {
-    let (trouble, error) = execute(image, armour);
+pub(crate) fn become_command(
+    image: &Image,
+    armour: Option<&Armour>,
+    mut report: PipeWriter,
+    listener: &PipeWriter,
+) -> u8 {
+    let (trouble, error) = execute(image, armour, Wear::Asking(listener));
     let index = TROUBLES.iter().position(|&t| t == trouble).unwrap_or(0);
     let errno = error.raw_os_error().unwrap_or(libc::EINVAL).to_le_bytes();
     let mut bytes = [u8::try_from(index).unwrap_or(0); REPORT_BYTES];
@@ -131,8 +147,8 @@ pub(crate) fn read_report(bytes: &[u8]) -> Option<Failure> {
     })
 }
 
-fn execute(image: &Image, armour: Option<&Armour>) -> (Trouble, io::Error) {
-    match prepare(image, armour) {
+fn execute(image: &Image, armour: Option<&Armour>, wear: Wear<'_>) -> (Trouble, io::Error) {
+    match prepare(image, armour, wear) {
         Err(trouble) => trouble,
         Ok(()) => try_programs(image),
     }
@@ -140,13 +156,17 @@ fn execute(image: &Image, armour: Option<&Armour>) -> (Trouble, io::Error) {
 
 /// Puts on this process all that the command will wear.
 pub(crate) fn put_on(image: &Image, armour: Option<&Armour>) -> Result<(), Failure> {
-    prepare(image, armour).map_err(|(trouble, error)| Failure {
+    prepare(image, armour, Wear::Plain).map_err(|(trouble, error)| Failure {
         step: trouble.step(),
         errno: error.raw_os_error().unwrap_or(libc::EINVAL),
     })
 }
 
-fn prepare(image: &Image, armour: Option<&Armour>) -> Result<(), (Trouble, io::Error)> {
+fn prepare(
+    image: &Image,
+    armour: Option<&Armour>,
+    wear: Wear<'_>,
+) -> Result<(), (Trouble, io::Error)> {
     let at = |trouble| move |error: rustix::io::Errno| (trouble, io::Error::from(error));
     // An own session: no terminal to push characters into, and one process group to signal.
     rustix::process::setsid().map_err(at(Trouble::Session))?;
@@ -162,10 +182,21 @@ fn prepare(image: &Image, armour: Option<&Armour>) -> Result<(), (Trouble, io::E
         let rules = armour.rules.put_in_force();
         rules.map_err(|error| (Trouble::Landlock, error))?;
         // Last: it refuses what the steps above need.
-        let filter = sys::filtering::install(&armour.filter);
+        let filter = match (wear, &armour.asking) {
+            (Wear::Asking(listener), Some(asking)) => ask(asking, listener),
+            (Wear::Asking(_) | Wear::Plain, _) => sys::filtering::install(&armour.filter),
+        };
         filter.map_err(|error| (Trouble::Seccomp, error))?;
     }
     Ok(())
+}
+
+/// Puts on the filter that asks. The listener stays open here until the execution, so that it can be fetched.
+fn ask(filter: &[libc::sock_filter], mut listener: &PipeWriter) -> io::Result<()> {
+    // The init may fetch it from, and the recorder look at, a process that does not hide. Nobody else is there yet.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    let fd = sys::notifying::install(filter)?.into_raw_fd();
+    listener.write_all(&fd.to_le_bytes())
 }
 
 fn drop_capabilities() -> rustix::io::Result<()> {

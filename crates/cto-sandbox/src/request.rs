@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::attempt::Recorder;
 use crate::error::LaunchError;
 use crate::root::{Root, check_place};
 
@@ -28,6 +29,7 @@ pub struct LaunchRequest {
     /// User and group that a launch by root in a [`Root::Built`] changes to: a number that owns nothing.
     /// `None`: [`UNPRIVILEGED_ID`].
     pub run_as: Option<u32>,
+    pub recorder: Recorder,
 }
 
 /// In a range that no distribution gives to anybody.
@@ -171,6 +173,9 @@ impl LaunchRequest {
         match &self.root {
             Root::Host if self.tree != TreeLimits::default() => {
                 invalid("limits of the whole tree need a root of its own".to_owned())
+            }
+            Root::Host if self.recorder != Recorder::Off => {
+                invalid("the recorder needs a root of its own".to_owned())
             }
             Root::Host => Ok(()),
             Root::Built(root) => {

@@ -3,9 +3,7 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -16,11 +14,11 @@ use crate::error::LaunchError;
 use crate::escalation::{Action, Escalation};
 use crate::facts::{self, Applied, Asked, Facts, Fallback};
 use crate::heard::Heard;
-use crate::inside::LAUNCHER_NAME;
 use crate::launcher::Launcher;
 use crate::outcome::{Class, End, Outcome, OutputTotals, Proof, StopCause, Stream, Survivors};
 use crate::output::{Output, Sink, not_now};
 use crate::request::LaunchRequest;
+use crate::starting::spawn;
 use crate::stop::{StopToken, Wanted};
 use crate::wire::{self, Failure, KILL, Policy, Step, TERMINATE};
 
@@ -59,6 +57,7 @@ fn not_started(request: &LaunchRequest, start: Instant) -> Outcome {
         confinement: facts::confinement(&nothing, Some(asked(request)), survivors),
         limit_hit: None,
         proof: None,
+        recorded: None,
     }
 }
 
@@ -308,6 +307,9 @@ impl<'a> Running<'a> {
                 Err(_) => break self.process.control = None,
             }
         }
+        for attempt in self.heard.attempts.drain(..) {
+            self.output.tell(&attempt);
+        }
         Ok(())
     }
 
@@ -379,6 +381,7 @@ impl<'a> Running<'a> {
             ),
             limit_hit: heard.ended.as_ref().and_then(|ended| ended.limit_hit),
             proof: heard.proof,
+            recorded: heard.recorded,
         })
     }
 }
@@ -435,22 +438,6 @@ fn io_error(what: &'static str) -> impl Fn(io::Error) -> LaunchError {
     move |source| LaunchError::Io { what, source }
 }
 
-/// Starts the launcher with an empty environment, its own process group, and nothing open but the three descriptors.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place where a process tree starts"
-)]
-fn spawn(program: &Path, control: OwnedFd, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Child> {
-    Command::new(program)
-        .arg0(LAUNCHER_NAME)
-        .env_clear()
-        .process_group(0)
-        .stdin(control)
-        .stdout(stdout)
-        .stderr(stderr)
-        .spawn()
-}
-
 fn unblock(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(fd)?;
     Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
@@ -483,6 +470,7 @@ fn failure_error(failure: &Failure, request: &LaunchRequest) -> LaunchError {
         | Step::EnterRoot
         | Step::Landlock
         | Step::Seccomp
+        | Step::Recorder
         | Step::OpenOverlayPart(_)
         | Step::MountOverlay(_)
         | Step::OpenBind(_)

@@ -6,6 +6,7 @@
 
 pub(crate) mod filtering;
 pub(crate) mod mounting;
+pub(crate) mod notifying;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong};
 use std::io;

@@ -27,6 +27,8 @@ pub(crate) struct TreeWatch {
     proc: OwnedFd,
     limits: RlimitPolicy,
     tree: TreePolicy,
+    /// Processes of the harness that the kernel counts as well.
+    supervisors: u64,
     page_bytes: u64,
     hidden: HiddenMemory,
     disk: Option<DiskWalk>,
@@ -54,6 +56,8 @@ impl TreeWatch {
             proc,
             limits,
             tree,
+            // The init, and the launcher once it stands in the same user namespace.
+            supervisors: 1 + u64::from(policy.record),
             page_bytes: sys::page_bytes(),
             hidden: HiddenMemory::new()?,
             disk,
@@ -81,8 +85,7 @@ impl TreeWatch {
 
     fn look_at_processes(&self) -> Option<LimitHit> {
         let processes = self.processes();
-        // The supervisor itself is one of those that the kernel counts.
-        let tasks = 1 + processes.iter().map(|process| process.tasks).sum::<u64>();
+        let tasks = self.supervisors + processes.iter().map(|process| process.tasks).sum::<u64>();
         let open = self.limits.open_files;
         let open = open.and_then(|allowed| {
             let most = processes.iter().map(|p| self.open_files(p.pid)).max()?;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::attempt::{Attempt, Recorded, Recorder};
 use crate::facts::{Facts, Refusal};
 use crate::limit_hit::LimitHit;
 use crate::outcome::End;
@@ -113,6 +114,7 @@ pub(crate) struct Policy {
     pub(crate) root: Option<RootPolicy>,
     pub(crate) tree: TreePolicy,
     pub(crate) run_as: u32,
+    pub(crate) record: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,6 +183,7 @@ impl Policy {
             },
             tree: TreePolicy::of(request.tree),
             run_as: request.run_as.unwrap_or(UNPRIVILEGED_ID),
+            record: request.recorder == Recorder::On,
         }
     }
 
@@ -215,7 +218,7 @@ impl Policy {
 }
 
 /// What the launcher and the init say, in this order: at most one `Refused`, at most one `Proved`, then `Failed`, or `Ready`
-/// and what follows it.
+/// and what follows it. Attempts come in between from `Ready` on, and their totals after everything else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
@@ -230,6 +233,9 @@ pub(crate) enum Message {
     /// The command was not executed, and will not be.
     Failed(Failure),
     Ended(Ended),
+    /// The recorder saw something new, or something more often.
+    Attempted(Attempt),
+    Recorded(Recorded),
 }
 
 impl Message {
@@ -272,6 +278,7 @@ pub(crate) enum Step {
     EnterRoot,
     Landlock,
     Seccomp,
+    Recorder,
     /// What did not come out as it had to.
     Prove(String),
     OpenBind(Raw),
@@ -303,6 +310,7 @@ impl Step {
             Self::EnterRoot => "enter the new root".to_owned(),
             Self::Landlock => "put Landlock in force".to_owned(),
             Self::Seccomp => "put the system call filter in force".to_owned(),
+            Self::Recorder => "start the recorder".to_owned(),
             Self::Prove(what) => format!("prove the sandbox: {what}"),
             Self::OpenBind(path) => format!("open `{}` to show it inside", shown(path)),
             Self::Bind(path) => format!("mount `{}` inside", shown(path)),
@@ -393,6 +401,7 @@ mod tests {
                     ..TreePolicy::default()
                 },
                 run_as: 1,
+                record: flag,
             })
     }
 

@@ -17,7 +17,7 @@ use cto_runner::{
     CaseError, Catalog, Environment, Harness, HarnessError, OpenOptions, RepositoryTask, RunError,
     RunRequest, Task,
 };
-use cto_sandbox::{End, LaunchError, LaunchRequest, Launcher, Limits, Network, StopToken};
+use cto_sandbox::{End, LaunchError, LaunchRequest, Launcher, Limits, Network, Said, StopToken};
 
 use super::check::Seen;
 use super::fixture::{Fixture, Launch, Meddling, Program, Work};
@@ -312,12 +312,14 @@ fn owner_works(
         root: cto_sandbox::Root::default(),
         tree: cto_sandbox::TreeLimits::default(),
         run_as: None,
+        recorder: cto_sandbox::Recorder::Off,
     };
     let stop = StopToken::new().map_err(GroundError::Stop)?;
     let mut said = Vec::new();
     let outcome = launcher
-        .launch(&request, &stop, &mut |_, bytes| {
-            said.extend_from_slice(bytes)
+        .launch(&request, &stop, &mut |words| match words {
+            Said::Output(_, bytes) => said.extend_from_slice(bytes),
+            Said::Attempt(_) => {}
         })
         .map_err(GroundError::Owner)?;
     if outcome.end != End::Exited(0) {

@@ -15,7 +15,7 @@ use cto_contract::words::{BackendCompletion, Lane, SandboxClass};
 use cto_evidence::canonical::to_canonical;
 use cto_evidence::writer::PackWriter;
 use cto_sandbox::{
-    Access, Bind, Class, Confinement, End, Launcher, StopCause, StopToken, Stream, Survivors,
+    Access, Bind, Class, Confinement, End, Launcher, Said, StopCause, StopToken, Stream, Survivors,
 };
 
 use crate::bench::Tree;
@@ -169,8 +169,8 @@ impl Live<'_> {
         let launched =
             harness
                 .launcher
-                .launch(&request, &stop, &mut |stream, bytes| match stream {
-                    Stream::Stdout => {
+                .launch(&request, &stop, &mut |said| match said {
+                    Said::Output(Stream::Stdout, bytes) => {
                         let clean = out.push(bytes);
                         let plans = words.as_mut().map(|w| w.hear(clean)).unwrap_or_default();
                         for text in plans {
@@ -180,9 +180,10 @@ impl Live<'_> {
                             }
                         }
                     }
-                    Stream::Stderr => {
+                    Said::Output(Stream::Stderr, bytes) => {
                         err.push(bytes);
                     }
+                    Said::Attempt(_) => {}
                 });
         recorded?;
         out.finish().map_err(artifact(STDOUT))?;

@@ -62,6 +62,7 @@ fn whole() -> Facts {
             },
             seccomp: Applied::Yes,
             dropped: Applied::NotAsked,
+            recorder: Applied::NotAsked,
         },
         ..full()
     }

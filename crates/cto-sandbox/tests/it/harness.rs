@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cto_sandbox::{End, LayerName, StopToken};
+use cto_sandbox::{End, LayerName, Said, StopToken};
 
 use crate::support::{
     LAUNCHER_VARIABLE, Lock, assert_nothing_survived, daemon_script, fallback, has_namespaces,
@@ -99,8 +99,10 @@ fn launch_and_say(folder: &Path, launcher: &cto_sandbox::Launcher) {
     let lock = Lock::in_folder(folder);
     let request = daemon_script(folder, &lock, "exec sleep 1000");
     let stop = StopToken::new().unwrap();
-    let outcome = launcher.launch(&request, &stop, &mut |_, bytes| {
-        say(String::from_utf8_lossy(bytes).trim())
+    let outcome = launcher.launch(&request, &stop, &mut |said| {
+        if let Said::Output(_, bytes) = said {
+            say(String::from_utf8_lossy(bytes).trim());
+        }
     });
     say(&format!("{outcome:?}"));
 }
@@ -148,9 +150,14 @@ fn flood() {
     request.limits.output_bytes = 300_000;
     let mut seen = 0;
     let outcome = launcher()
-        .launch(&request, &StopToken::new().unwrap(), &mut |_, bytes| {
-            seen += bytes.len()
-        })
+        .launch(
+            &request,
+            &StopToken::new().unwrap(),
+            &mut |said| match said {
+                Said::Output(_, bytes) => seen += bytes.len(),
+                Said::Attempt(attempt) => panic!("{attempt:?}"),
+            },
+        )
         .unwrap();
     assert_nothing_survived(&outcome);
     let output = outcome.output;
@@ -182,7 +189,7 @@ fn many() {
             fallback()
         };
         let outcome = launcher
-            .launch(&request, &StopToken::new().unwrap(), &mut |_, _| {})
+            .launch(&request, &StopToken::new().unwrap(), &mut |_| {})
             .unwrap();
         assert_eq!(outcome.end, End::Exited(4));
         assert_nothing_survived(&outcome);
@@ -205,7 +212,7 @@ fn a_panic_in_the_sink_leaves_nothing_behind() {
     let request = daemon_script(folder.path(), &lock, "exec sleep 1000");
     let stop = StopToken::new().unwrap();
     let panicked = std::panic::catch_unwind(|| {
-        launcher().launch(&request, &stop, &mut |_, _| panic!("the sink failed"))
+        launcher().launch(&request, &stop, &mut |_| panic!("the sink failed"))
     });
     assert!(panicked.is_err());
     assert!(lock.is_free());
@@ -244,7 +251,7 @@ fn murder(folder: &Path) {
         let folder = tempfile::tempdir_in(folder).unwrap();
         let lock = Lock::in_folder(folder.path());
         let request = daemon_script(folder.path(), &lock, "exec sleep 1000");
-        let kill = |_, _: &[u8]| {
+        let kill = |_: Said<'_>| {
             let launcher = launcher_of_this_process();
             let victim = if name == "init" {
                 only_child(launcher)
@@ -381,7 +388,7 @@ fn many_built() {
                 let stop = stop.clone();
                 scope.spawn(move || stop.kill());
             }
-            launcher().launch(&request, &stop, &mut |_, _| stop.kill())
+            launcher().launch(&request, &stop, &mut |_| stop.kill())
         });
         assert_nothing_survived(&early.unwrap());
     }

@@ -1,8 +1,9 @@
-//! Honest work in a root from nothing: a sandbox in which tools break is no use.
+//! Honest work in a root from nothing, with and without the recorder: a sandbox in which tools break is no use, and neither is
+//! a recorder that cries wolf.
 
 use std::path::Path;
 
-use cto_sandbox::{End, LaunchRequest, Overlay, Root, Shown};
+use cto_sandbox::{End, LaunchRequest, Overlay, Recorder, Root, Shown};
 
 use crate::support::{has_namespaces, run};
 use crate::workshop::{WORKSPACE, Workshop};
@@ -18,6 +19,12 @@ fn has(program: &str) -> bool {
 fn works(request: &LaunchRequest) -> String {
     let ran = run(request);
     assert_eq!(ran.outcome.end, End::Exited(0), "{ran:?}");
+    let wolves: Vec<_> = ran.attempts.iter().filter(|a| a.what != "exec").collect();
+    assert!(wolves.is_empty(), "{wolves:?}");
+    match request.recorder {
+        Recorder::Off => assert_eq!(ran.outcome.recorded, None),
+        Recorder::On => assert_eq!(ran.outcome.recorded.unwrap().blind, 0),
+    }
     ran.stdout.lines().last().unwrap_or_default().to_owned()
 }
 
@@ -33,8 +40,9 @@ fn git_commits_branches_merges_and_collects_garbage() {
     if !has_namespaces() || !has("git") {
         return;
     }
-    let workshop = Workshop::new();
-    assert_eq!(works(&workshop.script(GIT)), "2");
+    for workshop in Workshop::both() {
+        assert_eq!(works(&workshop.script(GIT)), "2");
+    }
 }
 
 #[test]
@@ -42,16 +50,17 @@ fn git_works_the_same_on_an_overlay() {
     if !has_namespaces() || !has("git") {
         return;
     }
-    let workshop = Workshop::new();
-    let mut request = workshop.script(&format!(
-        "{GIT}; cat below; rm below; echo 3 >\"$HOME/x\"; ls"
-    ));
-    on_overlay(&workshop, &mut request);
-    assert_eq!(works(&request), "moved");
-    let upper = workshop.path().join("upper");
-    assert!(upper.join("moved").exists());
-    assert!(upper.join(".git/HEAD").exists());
-    make_removable(&workshop.path().join("work"));
+    for workshop in Workshop::both() {
+        let mut request = workshop.script(&format!(
+            "{GIT}; cat below; rm below; echo 3 >\"$HOME/x\"; ls"
+        ));
+        on_overlay(&workshop, &mut request);
+        assert_eq!(works(&request), "moved");
+        let upper = workshop.path().join("upper");
+        assert!(upper.join("moved").exists());
+        assert!(upper.join(".git/HEAD").exists());
+        make_removable(&workshop.path().join("work"));
+    }
 }
 
 /// Lays the workspace over what is in it.
@@ -84,8 +93,8 @@ fn python_makes_an_environment_and_runs_processes_and_threads() {
     if !has_namespaces() || !has("python3") {
         return;
     }
-    let workshop = Workshop::new();
-    let script = r#"
+    for workshop in Workshop::both() {
+        let script = r#"
         /usr/bin/python3 -m venv --without-pip env && . env/bin/activate && python -c '
 import concurrent.futures as f, multiprocessing as m, subprocess, tempfile, threading
 if __name__ == "__main__":
@@ -93,7 +102,8 @@ if __name__ == "__main__":
     with f.ThreadPoolExecutor(32) as pool: total = sum(pool.map(lambda n: n, range(1000)))
     with tempfile.TemporaryDirectory() as folder: subprocess.run(["true"], cwd=folder, check=True)
     print(total)'"#;
-    assert_eq!(works(&workshop.script(script)), "499500");
+        assert_eq!(works(&workshop.script(script)), "499500");
+    }
 }
 
 #[test]
@@ -101,8 +111,8 @@ fn node_reads_writes_serves_and_starts_workers() {
     if !has_namespaces() || !has("node") {
         return;
     }
-    let workshop = Workshop::new();
-    let script = r#"node -e '
+    for workshop in Workshop::both() {
+        let script = r#"node -e '
         const fs = require("fs"), http = require("http"), os = require("os"), cp = require("child_process");
         const { Worker } = require("worker_threads");
         fs.promises.writeFile("a", "text").then(() => new Promise(done => {
@@ -114,7 +124,8 @@ fn node_reads_writes_serves_and_starts_workers() {
                     r.on("data", d => console.log(String(d))).on("end", () => server.close());
                 }));
         })'"#;
-    assert_eq!(works(&workshop.script(script)), "served");
+        assert_eq!(works(&workshop.script(script)), "served");
+    }
 }
 
 #[test]
@@ -125,19 +136,20 @@ fn cargo_builds_offline_with_a_toolchain_from_elsewhere() {
     if !has_namespaces() || !readable || !has("cc") {
         return;
     }
-    let workshop = Workshop::new();
-    let mut request = workshop.script(
+    for workshop in Workshop::both() {
+        let mut request = workshop.script(
         r#"export PATH="/opt/toolchain/bin:$PATH" CARGO_HOME="$HOME/cargo"
         cargo init -q --vcs none --name tiny . && cargo test -q --offline && cargo run -q --offline"#,
     );
-    let Root::Built(root) = &mut request.root else {
-        unreachable!("the workshop builds its root")
-    };
-    root.read_only.push(Shown {
-        from: toolchain.to_owned(),
-        at: "/opt/toolchain".into(),
-    });
-    assert_eq!(works(&request), "Hello, world!");
+        let Root::Built(root) = &mut request.root else {
+            unreachable!("the workshop builds its root")
+        };
+        root.read_only.push(Shown {
+            from: toolchain.to_owned(),
+            at: "/opt/toolchain".into(),
+        });
+        assert_eq!(works(&request), "Hello, world!");
+    }
 }
 
 #[test]
@@ -145,13 +157,14 @@ fn make_runs_jobs_side_by_side_and_compiles() {
     if !has_namespaces() || !has("make") || !has("cc") {
         return;
     }
-    let workshop = Workshop::new();
-    let script = r#"
+    for workshop in Workshop::both() {
+        let script = r#"
         for n in 1 2 3 4 5 6 7 8; do echo "int f$n(void){return $n;}" >f$n.c; done
         echo 'int f8(void);int main(void){return f8()-8;}' >main.c
         printf 'all: main.o f1.o f2.o f3.o f4.o f5.o f6.o f7.o f8.o\n\tcc -o all $^\n' >Makefile
         make -s -j8 && ./all && echo built"#;
-    assert_eq!(works(&workshop.script(script)), "built");
+        assert_eq!(works(&workshop.script(script)), "built");
+    }
 }
 
 #[test]
@@ -159,11 +172,12 @@ fn a_shell_pipes_and_forks_a_thousand_times_and_names_its_own_output() {
     if !has_namespaces() {
         return;
     }
-    let workshop = Workshop::new();
-    let script = r#"
+    for workshop in Workshop::both() {
+        let script = r#"
         seq 1000 | sort -rn | head -1 >/dev/stderr
         i=0; while [ $i -lt 1000 ]; do (:) & i=$((i+1)); done; wait
         mkfifo pipe; (echo through >pipe &); read word <pipe
         echo "$word" >/dev/stdout; echo gone >/dev/null; date >/dev/full || tty || test -c /dev/zero && echo "$word""#;
-    assert_eq!(works(&workshop.script(script)), "through");
+        assert_eq!(works(&workshop.script(script)), "through");
+    }
 }

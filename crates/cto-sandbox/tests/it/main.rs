@@ -9,6 +9,7 @@ mod files;
 mod harness;
 mod honest;
 mod proof;
+mod recorder;
 mod redteam;
 mod root;
 mod support;

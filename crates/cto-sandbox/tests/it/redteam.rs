@@ -25,8 +25,9 @@ fn attack(workshop: &Workshop, program: &str) -> Option<Ran> {
 /// Runs an attack and compares what each attempt gave.
 #[track_caller]
 fn gives(program: &str, expected: &str) {
-    let workshop = Workshop::new();
-    gives_in(&workshop, program, expected);
+    for workshop in Workshop::both() {
+        gives_in(&workshop, program, expected);
+    }
 }
 
 #[track_caller]

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_sandbox::{
-    Class, LaunchError, LaunchRequest, Launcher, Limits, Network, Outcome, Root, StopToken, Stream,
-    Survivors, TreeLimits,
+    Attempt, Class, LaunchError, LaunchRequest, Launcher, Limits, Network, Outcome, Recorder, Root,
+    Said, StopToken, Stream, Survivors, TreeLimits,
 };
 
 /// Where a rerun of these tests as another user finds the launcher.
@@ -55,6 +55,7 @@ pub(crate) fn request(argv: &[&str]) -> LaunchRequest {
         root: Root::Host,
         tree: TreeLimits::default(),
         run_as: None,
+        recorder: Recorder::Off,
     }
 }
 
@@ -68,6 +69,8 @@ pub(crate) struct Ran {
     pub(crate) outcome: Outcome,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
+    /// Each with its final count.
+    pub(crate) attempts: Vec<Attempt>,
 }
 
 pub(crate) fn try_run(launcher: &Launcher, request: &LaunchRequest) -> Result<Ran, LaunchError> {
@@ -82,19 +85,38 @@ pub(crate) fn run_until(
     mut each: impl FnMut(Stream, &[u8]),
 ) -> Result<Ran, LaunchError> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let outcome = launcher.launch(request, stop, &mut |stream, bytes| {
-        each(stream, bytes);
-        match stream {
-            Stream::Stdout => stdout.extend_from_slice(bytes),
-            Stream::Stderr => stderr.extend_from_slice(bytes),
+    let mut attempts = Vec::new();
+    let outcome = launcher.launch(request, stop, &mut |said| match said {
+        Said::Output(stream, bytes) => {
+            each(stream, bytes);
+            match stream {
+                Stream::Stdout => stdout.extend_from_slice(bytes),
+                Stream::Stderr => stderr.extend_from_slice(bytes),
+            }
         }
+        Said::Attempt(attempt) => note(&mut attempts, attempt),
     })?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ok(Ran {
         outcome,
         stdout: text(stdout),
         stderr: text(stderr),
+        attempts,
     })
+}
+
+/// Takes an attempt in the place of what was told of it before.
+fn note(attempts: &mut Vec<Attempt>, attempt: &Attempt) {
+    let same = |other: &Attempt| {
+        Attempt {
+            count: attempt.count,
+            ..other.clone()
+        } == *attempt
+    };
+    match attempts.iter_mut().find(|other| same(other)) {
+        Some(other) => other.count = attempt.count,
+        None => attempts.push(attempt.clone()),
+    }
 }
 
 pub(crate) fn run(request: &LaunchRequest) -> Ran {

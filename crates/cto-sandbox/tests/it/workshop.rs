@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cto_sandbox::{Access, Bind, BuiltRoot, LaunchRequest, Root, Tmpfs};
+use cto_sandbox::{Access, Bind, BuiltRoot, LaunchRequest, Recorder, Root, Tmpfs};
 use tempfile::TempDir;
 
 use crate::support::{Ran, launcher, request, run, try_run};
@@ -14,6 +14,7 @@ const TMP_BYTES: u64 = 256 * 1024 * 1024;
 
 pub(crate) struct Workshop {
     folder: TempDir,
+    recorder: Recorder,
 }
 
 impl Workshop {
@@ -27,7 +28,22 @@ impl Workshop {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
         fs::write(folder.path().join("outside/secret"), "untouched").unwrap();
-        Self { folder }
+        Self {
+            folder,
+            recorder: Recorder::Off,
+        }
+    }
+
+    /// One without a recorder and one with it.
+    pub(crate) fn both() -> [Self; 2] {
+        [Self::new(), Self::recorded()]
+    }
+
+    pub(crate) fn recorded() -> Self {
+        Self {
+            recorder: Recorder::On,
+            ..Self::new()
+        }
     }
 
     pub(crate) fn space(&self) -> PathBuf {
@@ -45,6 +61,7 @@ impl Workshop {
     /// A command in the workspace; `OUTSIDE` names the folder that does not exist inside.
     pub(crate) fn request(&self, argv: &[&str]) -> LaunchRequest {
         let mut request = request(argv);
+        request.recorder = self.recorder;
         let mut root = BuiltRoot::system();
         root.tmpfs.push(Tmpfs {
             at: "/tmp".into(),

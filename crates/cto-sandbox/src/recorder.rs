@@ -1,0 +1,273 @@
+//! The recorder: answers for the filter, and notes what was tried.
+//!
+//! It is the launcher itself, that is outside the pid namespace, where nobody inside can see or signal it. Should it end,
+//! the init ends with it, and the kernel refuses what would have been asked. What the filter forbids is refused here by the
+//! filter's own verdict on the registers, which nobody can change any more; all else goes on, whatever was seen.
+
+mod address;
+pub(crate) mod handover;
+mod memory;
+mod notes;
+mod places;
+mod process;
+mod sights;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{Mode, OFlags};
+use rustix::net::SendFlags;
+use rustix::process::{Pid, Signal};
+use rustix::thread::LinkNameSpaceType;
+
+use crate::init::say;
+use crate::inside::{InitEnd, init_end};
+use crate::mounts::failure;
+use crate::seccomp::{self, Verdict};
+use crate::sys::notifying::{Answer, Asked, Listener};
+use crate::sys::{self, Notice};
+use crate::wire::{Message, Policy, Step};
+
+use handover::Handover;
+use notes::{Notes, Sight};
+use places::Places;
+use sights::Witness;
+
+/// Waits for the init like the launcher does without a recorder, and serves the calls of all processes inside.
+pub(crate) fn attend(
+    init: Pid,
+    control: &UnixStream,
+    from_init: UnixStream,
+    policy: &Policy,
+) -> InitEnd {
+    let mut post = Post {
+        init,
+        control,
+        policy,
+        state: State::Waiting(from_init),
+        notes: Notes::default(),
+        served: false,
+    };
+    let end = post.watch();
+    post.finish();
+    end
+}
+
+enum State {
+    /// For the listener, which comes when the command is about to start.
+    Waiting(UnixStream),
+    Serving(Box<Service>),
+    /// Nobody is left who could ask.
+    Idle,
+}
+
+struct Post<'a> {
+    init: Pid,
+    control: &'a UnixStream,
+    policy: &'a Policy,
+    state: State,
+    notes: Notes,
+    /// Whether there ever was a recorder.
+    served: bool,
+}
+
+impl Post<'_> {
+    fn watch(&mut self) -> InitEnd {
+        let notices = sys::notice_fd();
+        loop {
+            let (signalled, asked) = match &notices {
+                Ok(notices) => self.poll(notices),
+                // Without it nothing would be noticed.
+                Err(_) => {
+                    self.kill_init();
+                    (true, false)
+                }
+            };
+            if signalled {
+                while let Some(notice) = notices.as_ref().ok().and_then(sys::read_notice) {
+                    if notice == Notice::Term {
+                        self.kill_init();
+                    }
+                }
+                if let Some(end) = init_end(self.init) {
+                    return end;
+                }
+            }
+            if asked {
+                self.serve();
+            }
+        }
+    }
+
+    /// Safe from reuse: the number is free only after it was waited for.
+    fn kill_init(&self) {
+        rustix::process::kill_process(self.init, Signal::KILL).ok();
+    }
+
+    fn poll(&self, notices: &OwnedFd) -> (bool, bool) {
+        let mut fds = vec![PollFd::new(notices, PollFlags::IN)];
+        match &self.state {
+            State::Waiting(socket) => fds.push(PollFd::new(socket, PollFlags::IN)),
+            State::Serving(service) => {
+                fds.push(PollFd::new(service.listener.fd(), PollFlags::IN));
+            }
+            State::Idle => {}
+        }
+        rustix::event::poll(&mut fds, None).ok();
+        let ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
+        (ready(0), ready(1))
+    }
+
+    fn serve(&mut self) {
+        match &mut self.state {
+            State::Waiting(socket) => {
+                let handover = Handover::receive(socket);
+                self.state = match handover.and_then(|handover| self.begin(handover)) {
+                    Ok(state) => {
+                        self.served = matches!(state, State::Serving(_));
+                        state
+                    }
+                    // The command waits at its execution: it has not started yet.
+                    Err(error) => {
+                        let failure = failure(Step::Recorder, &error);
+                        say(self.control, &Message::Failed(failure));
+                        self.kill_init();
+                        State::Idle
+                    }
+                };
+            }
+            State::Serving(service) => match service.serve(&mut self.notes, self.control) {
+                Ok(true) => {}
+                Ok(false) => self.state = State::Idle,
+                // Without an answer to any call the command could only go wrong.
+                Err(_) => {
+                    self.kill_init();
+                    self.state = State::Idle;
+                }
+            },
+            State::Idle => {}
+        }
+    }
+
+    fn begin(&self, handover: Option<Handover>) -> io::Result<State> {
+        let Some(handover) = handover else {
+            return Ok(State::Idle);
+        };
+        let served = enter(&handover, self.policy).and_then(|witness| {
+            Ok(Service {
+                listener: Listener::of(handover.listener.try_clone()?)?,
+                filter: seccomp::filter(),
+                witness,
+            })
+        });
+        if served.is_err() {
+            // Before the listener closes, or the command would go on without it for a moment.
+            self.kill_init();
+        }
+        Ok(State::Serving(Box::new(served?)))
+    }
+
+    /// Tells what has not been told yet; by now nobody waits for an answer any more.
+    fn finish(&mut self) {
+        if !self.served {
+            return;
+        }
+        if let State::Serving(service) = &mut self.state {
+            for sight in service.witness.rest() {
+                self.notes.take(sight);
+            }
+        }
+        for place in self.notes.places() {
+            if let Some(attempt) = self.notes.untold(place) {
+                say(self.control, &Message::Attempted(attempt.clone()));
+            }
+        }
+        say(self.control, &Message::Recorded(self.notes.totals()));
+    }
+}
+
+/// Everything that is needed to answer.
+struct Service {
+    listener: Listener,
+    /// The filter that answers itself.
+    filter: Vec<libc::sock_filter>,
+    witness: Witness,
+}
+
+/// Enters the user namespace and the root of the command, with the host's `/proc` in hand.
+fn enter(handover: &Handover, policy: &Policy) -> io::Result<Witness> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let proc = rustix::fs::open(c"/proc", flags, Mode::empty())?;
+    let harness = rustix::process::getppid();
+    rustix::thread::move_into_link_name_space(
+        handover.users.as_fd(),
+        Some(LinkNameSpaceType::User),
+    )?;
+    rustix::process::fchdir(&handover.root)?;
+    rustix::process::chroot(c".")?;
+    let places = Places::of(policy, proc)?;
+    Ok(Witness::new(places, policy.network, harness))
+}
+
+impl Service {
+    /// Answers the next call. `false`: nobody can ask any more.
+    fn serve(&mut self, notes: &mut Notes, control: &UnixStream) -> io::Result<bool> {
+        let asked = match self.listener.receive() {
+            Ok(Some(asked)) => asked,
+            Ok(None) => return Ok(true),
+            Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let verdict = seccomp::verdict(&self.filter, &asked.call);
+        let sight = match verdict {
+            Verdict::Allow => self.witness.attempt(&asked),
+            Verdict::Refuse => Ok(Some(self.witness.denied(&asked))),
+            Verdict::Kill => Ok(Some(self.witness.killed(&asked))),
+        };
+        // Else the number may belong to another process by now, and so what was seen.
+        let is_real = matches!(sight, Ok(None)) || self.listener.waits(asked.id);
+        match verdict {
+            Verdict::Allow => self.listener.answer(asked.id, Answer::GoOn),
+            Verdict::Refuse => self.listener.answer(asked.id, Answer::Fail(libc::EPERM)),
+            Verdict::Kill => {
+                if is_real {
+                    kill(&asked);
+                }
+                self.listener.answer(asked.id, Answer::Fail(libc::EPERM));
+            }
+        }
+        if is_real {
+            let sight = sight.unwrap_or_else(|_| {
+                notes.count_blind();
+                Some(self.witness.unreadable(&asked))
+            });
+            note(notes, sight, control);
+        }
+        Ok(true)
+    }
+}
+
+/// Ends the process of a thread that waits for an answer, so that its number cannot be anybody else's.
+fn kill(asked: &Asked) {
+    if let Some(process) = i32::try_from(asked.thread).ok().and_then(Pid::from_raw) {
+        rustix::process::kill_process(process, Signal::KILL).ok();
+    }
+}
+
+/// Notes what was seen, and tells it if it is new and the harness listens; else it is told at the end.
+fn note(notes: &mut Notes, sight: Option<Sight>, control: &UnixStream) {
+    let Some(place) = sight.and_then(|sight| notes.take(sight)) else {
+        return;
+    };
+    let line = notes
+        .untold(place)
+        .map(|attempt| Message::Attempted(attempt.clone()).encode());
+    let Some(Ok(line)) = line else { return };
+    // The init writes to the same socket. The kernel queues so short a line as a whole or not at all.
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    if rustix::net::send(control, &line, flags) == Ok(line.len()) {
+        notes.is_told(place);
+    }
+}

@@ -1,0 +1,186 @@
+//! What was seen so far: each thing once with its count, in a bounded list (pure).
+//!
+//! Executions have a room of their own, so that a long build does not push out what is forbidden, nor the other way round.
+
+use std::collections::BTreeMap;
+
+use crate::attempt::{Attempt, AttemptKind, Recorded};
+
+/// Most different attempts of one launch.
+pub(super) const ATTEMPTS_MAX: usize = 1_000;
+/// Most different executions of one launch.
+pub(super) const EXECUTIONS_MAX: usize = 2_000;
+
+pub(super) const EXECUTION: &str = "exec";
+
+/// What makes two attempts the same: the number of the process does not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    kind: AttemptKind,
+    what: String,
+    target: String,
+    argv: Vec<String>,
+    name: String,
+}
+
+#[derive(Debug)]
+struct Note {
+    attempt: Attempt,
+    /// The count that was told last.
+    told: u64,
+}
+
+/// A thing seen, before it is known whether it is new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sight {
+    pub(super) kind: AttemptKind,
+    pub(super) what: &'static str,
+    pub(super) target: String,
+    pub(super) argv: Vec<String>,
+    /// The process's name, and its number inside.
+    pub(super) name: String,
+    pub(super) pid: u32,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    places: BTreeMap<Key, usize>,
+    list: Vec<Note>,
+    executions: usize,
+    totals: Recorded,
+}
+
+impl Notes {
+    /// Notes a thing, and returns its place if it is new and has one.
+    pub(super) fn take(&mut self, sight: Sight) -> Option<usize> {
+        self.totals.attempts = self.totals.attempts.saturating_add(1);
+        let process = format!("{} (pid {})", sight.name, sight.pid);
+        let key = Key {
+            kind: sight.kind,
+            what: sight.what.to_owned(),
+            target: sight.target,
+            argv: sight.argv,
+            name: sight.name,
+        };
+        if let Some(&place) = self.places.get(&key) {
+            let note = self.list.get_mut(place)?;
+            note.attempt.count = note.attempt.count.saturating_add(1);
+            return None;
+        }
+        let is_execution = sight.what == EXECUTION;
+        let full = match is_execution {
+            true => self.executions >= EXECUTIONS_MAX,
+            false => self.list.len() - self.executions >= ATTEMPTS_MAX,
+        };
+        if full {
+            self.totals.dropped = self.totals.dropped.saturating_add(1);
+            return None;
+        }
+        self.executions += usize::from(is_execution);
+        let place = self.list.len();
+        self.list.push(Note {
+            attempt: Attempt {
+                kind: key.kind,
+                what: key.what.clone(),
+                target: key.target.clone(),
+                argv: key.argv.clone(),
+                process,
+                count: 1,
+            },
+            told: 0,
+        });
+        self.places.insert(key, place);
+        Some(place)
+    }
+
+    pub(super) fn count_blind(&mut self) {
+        self.totals.blind = self.totals.blind.saturating_add(1);
+    }
+
+    pub(super) fn totals(&self) -> Recorded {
+        self.totals
+    }
+
+    /// Returns the attempt at a place if its count has not been told yet.
+    pub(super) fn untold(&self, place: usize) -> Option<&Attempt> {
+        let note = self.list.get(place)?;
+        (note.told != note.attempt.count).then_some(&note.attempt)
+    }
+
+    pub(super) fn is_told(&mut self, place: usize) {
+        if let Some(note) = self.list.get_mut(place) {
+            note.told = note.attempt.count;
+        }
+    }
+
+    pub(super) fn places(&self) -> std::ops::Range<usize> {
+        0..self.list.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sight(what: &'static str, target: usize) -> Sight {
+        Sight {
+            kind: AttemptKind::Attempt,
+            what,
+            target: target.to_string(),
+            argv: Vec::new(),
+            name: "sh".to_owned(),
+            pid: 7,
+        }
+    }
+
+    #[test]
+    fn the_same_is_kept_once_whatever_its_process_number_is() {
+        let mut notes = Notes::default();
+        assert_eq!(notes.take(sight("rename", 1)), Some(0));
+        let other = Sight {
+            pid: 8,
+            ..sight("rename", 1)
+        };
+        assert_eq!(notes.take(other), None);
+        let attempt = notes.untold(0).unwrap();
+        assert_eq!((attempt.count, attempt.process.as_str()), (2, "sh (pid 7)"));
+        notes.is_told(0);
+        assert_eq!(notes.untold(0), None);
+        notes.take(sight("rename", 1));
+        assert_eq!(notes.untold(0).unwrap().count, 3);
+    }
+
+    #[test]
+    fn executions_and_attempts_do_not_push_each_other_out() {
+        let mut notes = Notes::default();
+        for target in 0..EXECUTIONS_MAX + 5 {
+            notes.take(sight(EXECUTION, target));
+        }
+        for target in 0..ATTEMPTS_MAX + 7 {
+            notes.take(sight("rename", target));
+        }
+        assert_eq!(notes.places().len(), EXECUTIONS_MAX + ATTEMPTS_MAX);
+        let all = u64::try_from(EXECUTIONS_MAX + ATTEMPTS_MAX + 12).unwrap();
+        let totals = Recorded {
+            attempts: all,
+            dropped: 12,
+            blind: 0,
+        };
+        assert_eq!(notes.totals(), totals);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_without_being_counted(targets in proptest::collection::vec(0_usize..1_500, 0..3_000)) {
+            let mut notes = Notes::default();
+            for &target in &targets {
+                notes.take(sight("rename", target));
+            }
+            let kept: u64 = notes.places().map(|place| notes.untold(place).unwrap().count).sum();
+            prop_assert_eq!(kept + notes.totals().dropped, targets.len() as u64);
+            prop_assert_eq!(notes.totals().attempts, targets.len() as u64);
+        }
+    }
+}
