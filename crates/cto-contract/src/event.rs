@@ -353,13 +353,44 @@ pub struct VerificationCompleted {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxDenied {
+    /// During which step; packs from before it was told have only the backend's.
+    #[serde(default = "by_the_backend")]
+    pub step: Step,
     #[serde(default = "denied")]
     pub kind: DenialKind,
     pub what: String,
     pub target: String,
     pub process: String,
+    /// How often so far. An event that tells of the same again replaces the one before.
+    #[serde(default = "once")]
+    pub count: u64,
     /// Which forbidden action it was an attempt at, if any.
     pub action: Option<Action>,
+}
+
+impl SandboxDenied {
+    /// Tells whether both tell of the same thing, whatever the count.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let Self {
+            step,
+            kind,
+            what,
+            target,
+            process,
+            count: _,
+            action,
+        } = self;
+        (step, kind, action) == (&other.step, &other.kind, &other.action)
+            && (what, target, process) == (&other.what, &other.target, &other.process)
+    }
+}
+
+fn by_the_backend() -> Step {
+    Step::Backend
+}
+
+fn once() -> u64 {
+    1
 }
 
 fn denied() -> DenialKind {

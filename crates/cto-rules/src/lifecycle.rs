@@ -159,7 +159,12 @@ impl RunState {
             EventKind::PatchApplied(data) => self.patch = Some(data.clone()),
             EventKind::GitDiffChecked(data) => self.diff = Some(data.clone()),
             EventKind::VerificationCompleted(data) => self.verification = Some(data.clone()),
-            EventKind::SandboxDenied(data) => self.denials.push(data.clone()),
+            EventKind::SandboxDenied(data) => {
+                match self.denials.iter_mut().find(|seen| seen.is_same(data)) {
+                    Some(seen) => seen.count = data.count,
+                    None => self.denials.push(data.clone()),
+                }
+            }
             EventKind::LimitExceeded(data) => self.limit_blockers.push(data.blocker.clone()),
             EventKind::RunRecovered(data) => {
                 if self.recovered.is_some() {

@@ -332,7 +332,10 @@ impl Bench {
                 Root::Host => TreeLimits::default(),
             },
             run_as: None,
-            recorder: Recorder::Off,
+            recorder: match self.root {
+                Root::Built(_) => Recorder::On,
+                Root::Host => Recorder::Off,
+            },
         })
     }
 }

@@ -14,7 +14,7 @@ use cto_contract::task::{Expect, TaskContract, VerificationCommand};
 use cto_contract::verification::{Canary, CanaryStatus, CommandResult};
 use cto_rules::checks::{Observed, PlantedTest, Runner, judge_command, read_junit, whole_canary};
 use cto_rules::secrets::{Known, Redactor};
-use cto_sandbox::{Access, Bind, End, Launcher, Said, StopCause, StopToken};
+use cto_sandbox::{Access, Attempt, Bind, End, Launcher, Said, StopCause, StopToken};
 
 use crate::bench::Bench;
 use crate::limits::Effective;
@@ -46,6 +46,8 @@ pub(crate) struct Execution {
     pub(crate) output: PathBuf,
     /// A limit of all processes together that ended it, and how much was allowed.
     pub(crate) limit: Option<(String, u64)>,
+    /// What it tried that was refused, and what it executed.
+    pub(crate) attempts: Vec<Attempt>,
 }
 
 /// What the canary run gave.
@@ -275,13 +277,15 @@ impl Checker {
         }));
         let output = bench.log(name);
         let mut log = RedactedFile::create(&output, &self.known, &self.places)?;
+        let mut attempts: Vec<Attempt> = Vec::new();
         let launched = self
             .launcher
             .launch(&request, &self.stop, &mut |said| match said {
                 Said::Output(_, bytes) => {
                     log.push(bytes);
                 }
-                Said::Attempt(_) => {}
+                // The recorder has a bound of its own.
+                Said::Attempt(attempt) => attempts.push(attempt.clone()),
             });
         log.finish()?;
         let junit = match &command.expect.junit {
@@ -335,6 +339,7 @@ impl Checker {
             line: line.to_owned(),
             output,
             limit,
+            attempts,
         })
     }
 }

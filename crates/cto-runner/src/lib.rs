@@ -7,6 +7,7 @@ mod cases;
 mod checks;
 mod clock;
 mod config;
+mod denials;
 mod environment;
 mod harness;
 mod heard;

@@ -113,8 +113,6 @@ const TARGETS: &str =
     "there is no target admission yet: no run writes to a repository of its owner";
 const MODELS: &str =
     "no lane of this version has a model, so none is admitted, decided on or missing";
-const RECORDER: &str =
-    "nothing records attempts yet: what is refused to an agent is refused unseen";
 
 /// Blockers without a fixture, and why. An entry goes when its blocker can be reached.
 pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
@@ -123,7 +121,6 @@ pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
         "a backend sees no repository but its copy; only where its root can't be built from nothing could it write there",
     ),
     (BlockerCode::ApprovalDenied, APPROVALS),
-    (BlockerCode::ForbiddenActionAttempted, RECORDER),
     (
         BlockerCode::MissingOperatorOutcome,
         "it blocks a proof and not a run, and there are no proofs yet",

@@ -364,12 +364,20 @@ fn denials(page: &mut Page, report: &Report) {
             "| {} | {} | {} | {} | {} |",
             match denial.kind {
                 DenialKind::Denied => "yes",
+                DenialKind::Attempt if denial.what == "exec" => "tried",
                 DenialKind::Attempt => "most likely",
                 DenialKind::Killed => "killed",
             },
             cell(&denial.what),
             code(&denial.target),
-            cell(&denial.process),
+            format_args!(
+                "{}{}",
+                cell(&denial.process),
+                match denial.count {
+                    0 | 1 => String::new(),
+                    count => format!(", {count} times"),
+                }
+            ),
             denial.action.map_or("-", |action| action.as_str()),
         ));
     }

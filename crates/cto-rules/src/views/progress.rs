@@ -79,8 +79,11 @@ pub fn progress(event: &RunEvent) -> Option<String> {
                 one_line(&s.differences.join(", "))
             )
         }),
+        // Told again only for its count.
+        EventKind::SandboxDenied(d) if d.count > 1 => None,
         EventKind::SandboxDenied(d) => Some(format!(
-            "denied: {} {}",
+            "{}: {} {}",
+            if d.what == "exec" { "tried" } else { "denied" },
             one_line(&d.what),
             one_line(&d.target)
         )),

@@ -20,6 +20,7 @@ use cto_sandbox::{
 
 use crate::bench::Tree;
 use crate::checks::{Checker, RedactedFile, to_os};
+use crate::denials::totals;
 use crate::heard::Heard;
 use crate::live::{BaselineChecks, Live, StepError, StepResult};
 use crate::protected::ProtectedRoots;
@@ -165,26 +166,31 @@ impl Live<'_> {
         let mut err = open(STDERR)?;
         let (harness, stop) = (self.harness, self.stop.clone());
         let mut words = (self.request.lane != Lane::Fake).then(Heard::default);
+        let denials = self.denial_words();
         let mut recorded = Ok(());
-        let launched =
-            harness
-                .launcher
-                .launch(&request, &stop, &mut |said| match said {
-                    Said::Output(Stream::Stdout, bytes) => {
-                        let clean = out.push(bytes);
-                        let plans = words.as_mut().map(|w| w.hear(clean)).unwrap_or_default();
-                        for text in plans {
-                            if recorded.is_ok() {
-                                recorded =
-                                    self.record(EventKind::BackendPlan(BackendText { text }));
-                            }
+        let launched = harness
+            .launcher
+            .launch(&request, &stop, &mut |said| match said {
+                Said::Output(Stream::Stdout, bytes) => {
+                    let clean = out.push(bytes);
+                    let plans = words.as_mut().map(|w| w.hear(clean)).unwrap_or_default();
+                    for text in plans {
+                        if recorded.is_ok() {
+                            recorded = self.record(EventKind::BackendPlan(BackendText { text }));
                         }
                     }
-                    Said::Output(Stream::Stderr, bytes) => {
-                        err.push(bytes);
+                }
+                Said::Output(Stream::Stderr, bytes) => {
+                    err.push(bytes);
+                }
+                Said::Attempt(attempt) => {
+                    if let Some(denial) = denials.denial(attempt, Step::Backend)
+                        && recorded.is_ok()
+                    {
+                        recorded = self.record(EventKind::SandboxDenied(denial));
                     }
-                    Said::Attempt(_) => {}
-                });
+                }
+            });
         recorded?;
         out.finish().map_err(artifact(STDOUT))?;
         err.finish().map_err(artifact(STDERR))?;
@@ -259,7 +265,7 @@ impl Live<'_> {
                     dropped_bytes: outcome.output.dropped_bytes,
                     no_survivors: matches!(outcome.confinement.survivors, Survivors::None { .. }),
                     sandbox,
-                    recorded: None,
+                    recorded: outcome.recorded.map(totals),
                     start_failure,
                     agent: words.map(Heard::finish),
                 }

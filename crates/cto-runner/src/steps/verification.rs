@@ -16,6 +16,7 @@ use cto_contract::verification::{Canary, CanaryStatus, Verification};
 use cto_contract::words::ClaimLevel;
 use cto_evidence::writer::PackWriter;
 use cto_rules::checks::judge;
+use cto_sandbox::Attempt;
 
 use crate::bench::{Bench, Tree};
 use crate::checks::{CanaryRun, Execution};
@@ -75,6 +76,15 @@ impl Live<'_> {
                 );
                 self.limit_hit(limit, *allowed, Step::Verification, blocker)?;
             }
+        }
+        let words = self.denial_words();
+        let tried = |executions: &[Execution]| -> Vec<Attempt> {
+            let all = executions.iter().flat_map(|e| &e.attempts);
+            all.cloned().collect()
+        };
+        let with_canary = [tried(&after), tried(&canary.executions)].concat();
+        for denial in words.of_checks(&tried(&before), &with_canary) {
+            self.record(EventKind::SandboxDenied(denial))?;
         }
         let results = |executions: &[Execution]| {
             executions

@@ -67,6 +67,37 @@ pub(super) const FIXTURES: &[Fixture] = &[
         ..PLAIN_CASE
     },
     Fixture {
+        blocker: BlockerCode::ForbiddenActionAttempted,
+        trigger: "the agent pushes",
+        program: Program::Script("echo new > src/a.txt; git push origin HEAD || true"),
+        shows: &[
+            NEW,
+            (
+                "report.json",
+                "\"forbidden_actions_attempted\": [\n    \"push\"",
+            ),
+            ("events.normalized.jsonl", "git push origin HEAD"),
+            ("report.md", "| exec | `git push origin HEAD` |"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::ForbiddenActionAttempted,
+        variant: "checks",
+        trigger: "what the agent wrote pushes when it is checked",
+        terms: &[(
+            "verification_commands",
+            "['test ! -e src/run || sh src/run; grep -q new src/a.txt']",
+        )],
+        program: Program::Script("echo new > src/a.txt; echo git push somewhere > src/run"),
+        shows: &[
+            NEW,
+            ("report.json", "\"step\": \"verification\""),
+            ("report.md", "| exec | `git push somewhere` |"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
         blocker: BlockerCode::VerificationFailed,
         trigger: "a verification command ends with another code than 0",
         terms: &[(
