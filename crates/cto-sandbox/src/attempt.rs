@@ -74,6 +74,7 @@ impl Attempt {
         "make directory",
         "make node",
         "open for writing",
+        "own filter",
         "remove",
         "remove attribute",
         "rename",
@@ -102,4 +103,24 @@ pub enum Said<'a> {
     Output(Stream, &'a [u8]),
     /// Told when it is first seen. What was seen again is told once more at the end, with its final count.
     Attempt(&'a Attempt),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_and_words_are_frozen() {
+        let kinds: Vec<_> = AttemptKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        assert_eq!(kinds.join(" "), "denied attempt killed");
+        for kind in AttemptKind::ALL {
+            let written = serde_json::to_string(kind).unwrap();
+            assert_eq!(written, format!("\"{}\"", kind.as_str()));
+        }
+        assert_eq!(
+            Attempt::WORDS.join(", "),
+            "bind, change mode, change owner, change times, connect, exec, foreign call, link, make directory, make node, \
+             open for writing, own filter, remove, remove attribute, rename, send, set attribute, signal, symlink, truncate"
+        );
+    }
 }

@@ -147,6 +147,8 @@ pub(crate) enum Look {
     Messages(usize),
     Exec(At, usize),
     Signal(usize),
+    /// Nothing: the call itself is worth a note.
+    Itself,
 }
 
 /// A path: the argument with its directory, if there is one, and that of the path.
@@ -367,6 +369,19 @@ pub(crate) const WATCHED: &[Watched] = &[
     ),
     watched(libc::SYS_sendmsg, "send", Look::Message(1)),
     watched(libc::SYS_sendmmsg, "send", Look::Messages(1)),
+    // A filter of its own can answer before this one asks, and so hide from the recorder what it refuses.
+    watched_when(
+        libc::SYS_seccomp,
+        "own filter",
+        When::Is(0, libc::SECCOMP_SET_MODE_FILTER),
+        Look::Itself,
+    ),
+    watched_when(
+        libc::SYS_prctl,
+        "own filter",
+        When::Is(0, libc::PR_SET_SECCOMP as u32),
+        Look::Itself,
+    ),
     // Other processes. Threads signal each other all the time, so there only the init counts.
     watched_when(libc::SYS_kill, "signal", When::NotZero(1), Look::Signal(0)),
     watched_when(

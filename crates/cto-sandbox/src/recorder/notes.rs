@@ -1,13 +1,15 @@
 //! What was seen so far: each thing once with its count, in a bounded list (pure).
 //!
-//! Executions have a room of their own, so that a long build does not push out what is forbidden, nor the other way round.
+//! Every word has a room of its own, so that a flood of one does not push out the others, and a long build, which executes
+//! much, not what is forbidden.
 
 use std::collections::BTreeMap;
 
 use crate::attempt::{Attempt, AttemptKind, Recorded};
 
-/// Most different attempts of one launch.
+/// Most different attempts of one launch, and those with the same word.
 pub(super) const ATTEMPTS_MAX: usize = 1_000;
+pub(super) const ATTEMPTS_OF_WORD_MAX: usize = 200;
 /// Most different executions of one launch.
 pub(super) const EXECUTIONS_MAX: usize = 2_000;
 
@@ -46,7 +48,8 @@ pub(super) struct Sight {
 pub(super) struct Notes {
     places: BTreeMap<Key, usize>,
     list: Vec<Note>,
-    executions: usize,
+    /// How many are kept of each word.
+    kept: BTreeMap<&'static str, usize>,
     totals: Recorded,
 }
 
@@ -67,16 +70,11 @@ impl Notes {
             note.attempt.count = note.attempt.count.saturating_add(1);
             return None;
         }
-        let is_execution = sight.what == EXECUTION;
-        let full = match is_execution {
-            true => self.executions >= EXECUTIONS_MAX,
-            false => self.list.len() - self.executions >= ATTEMPTS_MAX,
-        };
-        if full {
+        if self.is_full(sight.what) {
             self.totals.dropped = self.totals.dropped.saturating_add(1);
             return None;
         }
-        self.executions += usize::from(is_execution);
+        *self.kept.entry(sight.what).or_default() += 1;
         let place = self.list.len();
         self.list.push(Note {
             attempt: Attempt {
@@ -91,6 +89,15 @@ impl Notes {
         });
         self.places.insert(key, place);
         Some(place)
+    }
+
+    fn is_full(&self, word: &'static str) -> bool {
+        let kept = |word| self.kept.get(word).copied().unwrap_or(0);
+        if word == EXECUTION {
+            return kept(word) >= EXECUTIONS_MAX;
+        }
+        let others = self.list.len() - kept(EXECUTION);
+        kept(word) >= ATTEMPTS_OF_WORD_MAX || others >= ATTEMPTS_MAX
     }
 
     pub(super) fn count_blind(&mut self) {
@@ -153,27 +160,39 @@ mod tests {
     }
 
     #[test]
-    fn executions_and_attempts_do_not_push_each_other_out() {
+    fn no_word_pushes_another_out() {
         let mut notes = Notes::default();
         for target in 0..EXECUTIONS_MAX + 5 {
             notes.take(sight(EXECUTION, target));
         }
-        for target in 0..ATTEMPTS_MAX + 7 {
+        for target in 0..ATTEMPTS_OF_WORD_MAX + 7 {
             notes.take(sight("rename", target));
         }
-        assert_eq!(notes.places().len(), EXECUTIONS_MAX + ATTEMPTS_MAX);
-        let all = u64::try_from(EXECUTIONS_MAX + ATTEMPTS_MAX + 12).unwrap();
+        assert!(notes.take(sight("mount", 0)).is_some());
+        let kept = EXECUTIONS_MAX + ATTEMPTS_OF_WORD_MAX + 1;
+        assert_eq!(notes.places().len(), kept);
         let totals = Recorded {
-            attempts: all,
+            attempts: u64::try_from(kept + 12).unwrap(),
             dropped: 12,
             blind: 0,
         };
         assert_eq!(notes.totals(), totals);
     }
 
+    #[test]
+    fn all_words_together_are_bounded_too() {
+        let mut notes = Notes::default();
+        for &(_, word) in crate::calls::REFUSED {
+            for target in 0..ATTEMPTS_OF_WORD_MAX {
+                notes.take(sight(word, target));
+            }
+        }
+        assert_eq!(notes.places().len(), ATTEMPTS_MAX);
+    }
+
     proptest! {
         #[test]
-        fn nothing_is_lost_without_being_counted(targets in proptest::collection::vec(0_usize..1_500, 0..3_000)) {
+        fn nothing_is_lost_without_being_counted(targets in proptest::collection::vec(0_usize..400, 0..1_000)) {
             let mut notes = Notes::default();
             for &target in &targets {
                 notes.take(sight("rename", target));

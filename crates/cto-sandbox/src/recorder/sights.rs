@@ -203,6 +203,7 @@ impl Witness {
                 let place = read_place(asked, at, first)?;
                 Ok(self.execution(asked, place, memory.arguments(arguments[argv])))
             }
+            Look::Itself => Ok(self.likely(asked, watched, String::new())),
             Look::Signal(index) => Ok(self.signal(asked, watched, number(arguments[index]))),
         }
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cto_sandbox::{End, LayerName, Said, StopToken};
+use cto_sandbox::{End, LaunchRequest, LayerName, Said, StopToken};
 
 use crate::support::{
     LAUNCHER_VARIABLE, Lock, assert_nothing_survived, daemon_script, fallback, has_namespaces,
@@ -37,6 +37,7 @@ fn role() {
         Some("describe-built") => describe_built(),
         Some("many-built") => many_built(),
         Some("murder") => murder(folder),
+        Some("murder-recorded") => murder_recorded(),
         other => panic!("unknown role {other:?}"),
     }
 }
@@ -251,27 +252,43 @@ fn murder(folder: &Path) {
         let folder = tempfile::tempdir_in(folder).unwrap();
         let lock = Lock::in_folder(folder.path());
         let request = daemon_script(folder.path(), &lock, "exec sleep 1000");
-        let kill = |_: Said<'_>| {
-            let launcher = launcher_of_this_process();
-            let victim = if name == "init" {
-                only_child(launcher)
-            } else {
-                launcher
-            };
-            let pid = i32::try_from(victim).unwrap();
-            let pid = rustix::process::Pid::from_raw(pid).unwrap();
-            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        };
-        let outcome = launcher()
-            .launch(&request, &StopToken::new().unwrap(), &mut { kill })
-            .unwrap();
-        let (end, cause) = (outcome.end, outcome.stopped_by);
-        say(&format!(
-            "{name}: {end:?} {cause:?} {:?} {:?}",
-            outcome.cpu, outcome.confinement.survivors
-        ));
-        lock.wait_until_free();
+        murder_one(name, &request, &lock);
     }
+}
+
+/// The same with trees that are recorded.
+fn murder_recorded() {
+    for name in ["init", "launcher"] {
+        let workshop = Workshop::recorded();
+        let lock = Lock::in_folder(&workshop.space());
+        let text = "(setsid flock lock sh -c 'echo held; exec sleep 1000' &) ; exec sleep 1000";
+        murder_one(name, &workshop.script(text), &lock);
+    }
+}
+
+fn murder_one(name: &str, request: &LaunchRequest, lock: &Lock) {
+    let kill = |said: Said<'_>| {
+        let Said::Output(..) = said else { return };
+        let launcher = launcher_of_this_process();
+        let victim = if name == "init" {
+            only_child(launcher)
+        } else {
+            launcher
+        };
+        let pid = i32::try_from(victim).unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    };
+    let outcome = launcher()
+        .launch(request, &StopToken::new().unwrap(), &mut { kill })
+        .unwrap();
+    let (end, cause) = (outcome.end, outcome.stopped_by);
+    let recorded = outcome.recorded.map(|recorded| recorded.dropped);
+    say(&format!(
+        "{name}: {end:?} {cause:?} {:?} {:?} {recorded:?}",
+        outcome.cpu, outcome.confinement.survivors
+    ));
+    lock.wait_until_free();
 }
 
 #[test]
@@ -280,11 +297,17 @@ fn a_sandbox_that_is_killed_takes_the_tree_along_and_is_no_normal_end() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let said = play_under(&[], "murder", folder.path());
+    let [host, recorded] =
+        ["murder", "murder-recorded"].map(|role| play_under(&[], role, folder.path()));
     assert_eq!(
-        said,
-        "init: Signaled(9) Some(SandboxDied) None None { proof: InitWaited }\n\
-         launcher: Signaled(9) Some(SandboxDied) None Unknown { reason: \"the launcher ended unexpectedly (signal: 9 (SIGKILL))\" }"
+        host,
+        "init: Signaled(9) Some(SandboxDied) None None { proof: InitWaited } None\n\
+         launcher: Signaled(9) Some(SandboxDied) None Unknown { reason: \"the launcher ended unexpectedly (signal: 9 (SIGKILL))\" } None"
+    );
+    // An init that was killed leaves its recorder to tell what it saw.
+    assert_eq!(
+        recorded,
+        host.replacen("InitWaited } None", "InitWaited } Some(0)", 1)
     );
 }
 

@@ -10,6 +10,7 @@ mod harness;
 mod honest;
 mod proof;
 mod recorder;
+mod recorder_attacked;
 mod redteam;
 mod root;
 mod support;

@@ -13,7 +13,7 @@ const TOOLS: &str = include_str!("attack.py");
 const PYTHON: &str = "/usr/bin/python3";
 
 /// Runs Python under the recorder; `None` where this machine has none, or no namespaces.
-fn attack(workshop: &Workshop, program: &str) -> Option<Ran> {
+pub(crate) fn attack(workshop: &Workshop, program: &str) -> Option<Ran> {
     if !has_namespaces() || !Path::new(PYTHON).exists() {
         return None;
     }
@@ -309,5 +309,20 @@ attempt("push", lambda: fcntl.ioctl(slave, termios.TIOCSTI, b"x"))
          denied userfaultfd: 0x0
          denied open_by_handle_at: 0x0
          denied ioctl: request 0x5412",
+    );
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn rt_33_a_foreign_call_is_noted_also_of_a_child() {
+    notes(
+        r#"
+child = os.fork()
+if child == 0:
+    libc.syscall(0x40000000 + 39)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"#,
+        "killed foreign call: call 0x40000027 of architecture 0xc000003e",
     );
 }
