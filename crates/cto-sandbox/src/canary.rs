@@ -16,6 +16,7 @@ use crate::namespaces;
 use crate::payload::{self, Armour, Image};
 use crate::proof::{Canary, CanaryAct, Expected, InsideProof, MOUNTS_BYTES_MAX};
 use crate::request::Network;
+use crate::seccomp;
 use crate::sys;
 use crate::wire::{Failure, Policy, Raw, RootPolicy, Step};
 
@@ -133,7 +134,10 @@ fn try_inside(plan: &Plan, image: &Image, armour: &Armour, mut writer: PipeWrite
 fn recorder(armour: &Armour) -> Applied {
     match &armour.asking {
         None => Applied::NotAsked,
-        Some(asking) => namespaces::applied(sys::notifying::install(asking).map(drop)),
+        Some(_) => {
+            let listener = sys::notifying::install(&seccomp::allowing_filter());
+            namespaces::applied(listener.map(drop))
+        }
     }
 }
 

@@ -160,7 +160,7 @@ pub(crate) enum InitEnd {
 }
 
 /// Waits until the namespace is empty: the kernel shows init's end only after the end of all others in it.
-fn wait_for_init(init: Pid) -> InitEnd {
+pub(crate) fn wait_for_init(init: Pid) -> InitEnd {
     loop {
         match sys::wait_notice() {
             // Safe from reuse: the number is free only after the wait below.

@@ -23,7 +23,7 @@ use rustix::process::{Pid, Signal};
 use rustix::thread::LinkNameSpaceType;
 
 use crate::init::say;
-use crate::inside::{InitEnd, init_end};
+use crate::inside::{InitEnd, init_end, wait_for_init};
 use crate::mounts::failure;
 use crate::seccomp::{self, Verdict};
 use crate::sys::notifying::{Answer, Asked, Listener};
@@ -50,7 +50,14 @@ pub(crate) fn attend(
         notes: Notes::default(),
         served: false,
     };
-    let end = post.watch();
+    let end = match sys::notice_fd() {
+        Ok(notices) => post.watch(&notices),
+        // Without it nothing would be noticed.
+        Err(_) => {
+            post.kill_init();
+            wait_for_init(init)
+        }
+    };
     post.finish();
     end
 }
@@ -74,19 +81,11 @@ struct Post<'a> {
 }
 
 impl Post<'_> {
-    fn watch(&mut self) -> InitEnd {
-        let notices = sys::notice_fd();
+    fn watch(&mut self, notices: &OwnedFd) -> InitEnd {
         loop {
-            let (signalled, asked) = match &notices {
-                Ok(notices) => self.poll(notices),
-                // Without it nothing would be noticed.
-                Err(_) => {
-                    self.kill_init();
-                    (true, false)
-                }
-            };
-            if signalled {
-                while let Some(notice) = notices.as_ref().ok().and_then(sys::read_notice) {
+            let ready = self.poll(notices);
+            if ready.signalled {
+                while let Some(notice) = sys::read_notice(notices) {
                     if notice == Notice::Term {
                         self.kill_init();
                     }
@@ -95,8 +94,10 @@ impl Post<'_> {
                     return end;
                 }
             }
-            if asked {
+            if ready.asked {
                 self.serve();
+            } else if ready.deserted {
+                self.rest();
             }
         }
     }
@@ -106,7 +107,7 @@ impl Post<'_> {
         rustix::process::kill_process(self.init, Signal::KILL).ok();
     }
 
-    fn poll(&self, notices: &OwnedFd) -> (bool, bool) {
+    fn poll(&self, notices: &OwnedFd) -> Ready {
         let mut fds = vec![PollFd::new(notices, PollFlags::IN)];
         match &self.state {
             State::Waiting(socket) => fds.push(PollFd::new(socket, PollFlags::IN)),
@@ -116,8 +117,22 @@ impl Post<'_> {
             State::Idle => {}
         }
         rustix::event::poll(&mut fds, None).ok();
-        let ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
-        (ready(0), ready(1))
+        let seen = |index: usize| fds.get(index).map_or(PollFlags::empty(), PollFd::revents);
+        Ready {
+            signalled: !seen(0).is_empty(),
+            asked: seen(1).contains(PollFlags::IN),
+            deserted: !seen(1).is_empty(),
+        }
+    }
+
+    /// Nobody who wears the filter is left.
+    fn rest(&mut self) {
+        if let State::Serving(service) = &mut self.state {
+            for sight in service.witness.rest() {
+                self.notes.take(sight);
+            }
+        }
+        self.state = State::Idle;
     }
 
     fn serve(&mut self) {
@@ -138,15 +153,13 @@ impl Post<'_> {
                     }
                 };
             }
-            State::Serving(service) => match service.serve(&mut self.notes, self.control) {
-                Ok(true) => {}
-                Ok(false) => self.state = State::Idle,
-                // Without an answer to any call the command could only go wrong.
-                Err(_) => {
+            State::Serving(service) => {
+                if service.serve(&mut self.notes, self.control).is_err() {
+                    // Without an answer to any call the command could only go wrong.
                     self.kill_init();
-                    self.state = State::Idle;
+                    self.rest();
                 }
-            },
+            }
             State::Idle => {}
         }
     }
@@ -174,11 +187,7 @@ impl Post<'_> {
         if !self.served {
             return;
         }
-        if let State::Serving(service) = &mut self.state {
-            for sight in service.witness.rest() {
-                self.notes.take(sight);
-            }
-        }
+        self.rest();
         for place in self.notes.places() {
             if let Some(attempt) = self.notes.untold(place) {
                 say(self.control, &Message::Attempted(attempt.clone()));
@@ -186,6 +195,14 @@ impl Post<'_> {
         }
         say(self.control, &Message::Recorded(self.notes.totals()));
     }
+}
+
+/// What one look at the descriptors showed.
+struct Ready {
+    signalled: bool,
+    asked: bool,
+    /// If nothing is asked: nothing will be.
+    deserted: bool,
 }
 
 /// Everything that is needed to answer.
@@ -212,13 +229,10 @@ fn enter(handover: &Handover, policy: &Policy) -> io::Result<Witness> {
 }
 
 impl Service {
-    /// Answers the next call. `false`: nobody can ask any more.
-    fn serve(&mut self, notes: &mut Notes, control: &UnixStream) -> io::Result<bool> {
-        let asked = match self.listener.receive() {
-            Ok(Some(asked)) => asked,
-            Ok(None) => return Ok(true),
-            Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => return Ok(false),
-            Err(error) => return Err(error),
+    /// Answers the next call.
+    fn serve(&mut self, notes: &mut Notes, control: &UnixStream) -> io::Result<()> {
+        let Some(asked) = self.listener.receive()? else {
+            return Ok(());
         };
         let verdict = seccomp::verdict(&self.filter, &asked.call);
         let sight = match verdict {
@@ -245,7 +259,7 @@ impl Service {
             });
             note(notes, sight, control);
         }
-        Ok(true)
+        Ok(())
     }
 }
 

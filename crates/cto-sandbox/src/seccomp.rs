@@ -70,6 +70,11 @@ pub(crate) fn asking_filter() -> Vec<sock_filter> {
     })
 }
 
+/// Returns a filter that allows everything, to try whether one with a listener can be had.
+pub(crate) fn allowing_filter() -> [sock_filter; 1] {
+    [statement(RETURN, ALLOW)]
+}
+
 #[derive(Clone, Copy)]
 struct Answers {
     refuse: u32,

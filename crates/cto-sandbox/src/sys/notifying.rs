@@ -114,7 +114,7 @@ impl Listener {
         &self.0
     }
 
-    /// Takes the next call; waits for it if there is none. `None`: who called is gone already, or there was a signal.
+    /// Takes the next call; waits for it if there is none. `None`: who called is gone already.
     pub(crate) fn receive(&self) -> io::Result<Option<Asked>> {
         // SAFETY: all-zero is a valid value of this plain C structure, and what the kernel wants to be given.
         let mut asked: Notification = unsafe { mem::zeroed() };
@@ -129,7 +129,7 @@ impl Listener {
         if result < 0 {
             let error = io::Error::last_os_error();
             return match error.raw_os_error() {
-                Some(libc::ENOENT | libc::EINTR) => Ok(None),
+                Some(libc::ENOENT | libc::EINTR | libc::ENOTCONN) => Ok(None),
                 Some(_) | None => Err(error),
             };
         }
