@@ -20,6 +20,7 @@ mod limits;
 mod live;
 mod lock;
 mod planning;
+mod program;
 mod protected;
 mod recover;
 pub mod reference;

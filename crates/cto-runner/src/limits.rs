@@ -9,6 +9,8 @@ use cto_contract::task::Limits;
 pub const WALL_SECONDS_DEFAULT: u64 = 600;
 /// Output cap of a run that names none.
 pub const OUTPUT_MB_DEFAULT: u64 = 64;
+/// A limit of the disk is one of its files too: an empty file takes no byte and still takes a place.
+const FILES_PER_MB: u64 = 1024;
 
 /// The limits of a run after all settings were looked at.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +76,10 @@ impl Effective {
         cto_sandbox::TreeLimits {
             memory_bytes: self.limits.memory_mb.map(bytes),
             disk_bytes: self.limits.disk_mb.map(bytes),
-            disk_files: None,
+            disk_files: self
+                .limits
+                .disk_mb
+                .map(|mb| mb.saturating_mul(FILES_PER_MB)),
         }
     }
 

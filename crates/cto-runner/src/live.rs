@@ -77,7 +77,7 @@ pub(crate) struct Parts {
     pub(crate) sandbox: Option<SandboxPlan>,
     pub(crate) source: Option<Box<Source>>,
     pub(crate) prepared: Option<Prepared>,
-    pub(crate) launch: Option<cto_agent::LaunchSpec>,
+    pub(crate) launch: Option<crate::program::PlannedLaunch>,
     pub(crate) identity_digest: Option<Digest>,
     pub(crate) baseline_checks: Option<BaselineChecks>,
     pub(crate) patch: Option<Patch>,

@@ -23,6 +23,7 @@ use crate::checks::{Checker, RedactedFile, to_os};
 use crate::denials::totals;
 use crate::heard::Heard;
 use crate::live::{BaselineChecks, Live, StepError, StepResult};
+use crate::program::{PlannedLaunch, ProgramFile};
 use crate::protected::ProtectedRoots;
 use crate::sandbox_proof::{Names, sandbox_proof};
 use crate::steps::prepare::missing;
@@ -102,6 +103,17 @@ fn unprotected(source: std::io::Error) -> StepError {
     }
 }
 
+/// The error of a program that is not the file any more whose digest stands in the identity.
+fn replaced(program: Option<&ProgramFile>) -> Option<StepError> {
+    program
+        .filter(|program| !program.is_unchanged())
+        .map(|_| StepError::Environment {
+            what: "the program was replaced or written after its digest was taken; try again once nobody installs it"
+                .to_owned(),
+            code: BlockerCode::ProviderUnavailable,
+        })
+}
+
 impl Live<'_> {
     pub(crate) fn step_backend(&mut self) -> StepResult {
         if self.parts.grant.is_none() {
@@ -111,11 +123,14 @@ impl Live<'_> {
                 code: BlockerCode::GateMissing,
             });
         }
-        let spec = self
+        let PlannedLaunch { spec, program } = self
             .parts
             .launch
             .take()
             .ok_or_else(|| missing("the launch request"))?;
+        if let Some(replaced) = replaced(program.as_ref()) {
+            return Err(replaced);
+        }
         let identity_digest = self
             .parts
             .identity_digest
@@ -295,7 +310,11 @@ impl Live<'_> {
                 .map_err(|e| crate::source::failed(&e))?;
         }
         let after = ProtectedRoots::look(roots).map_err(unprotected)?;
-        Ok(after.changed_since(&protected).into_iter().collect())
+        // Between the look and the start there is a moment; what was replaced in it shows now.
+        match replaced(program.as_ref()) {
+            Some(replaced) => Err(replaced),
+            None => Ok(after.changed_since(&protected).into_iter().collect()),
+        }
     }
 
     /// The checks on the untouched baseline start before the backend does, in a copy of their own.

@@ -28,6 +28,12 @@ use crate::steps::prepare::missing;
 const LISTED_MAX: usize = 200;
 /// How many entries of an upper directory a pack lists.
 const UPPER_LISTED_MAX: usize = 10_000;
+/// How much the list of changed paths may take in a line of the log, of which it fills up to three.
+const CHANGES_BYTES_MAX: usize = 16 << 20;
+/// What an entry of it takes besides the path.
+const CHANGE_BYTES: usize = 128;
+/// The most that JSON makes of one byte: `\u001b`.
+const ESCAPED_BYTES: usize = 6;
 
 /// The id in the words of a report.
 pub(crate) fn tree_id(id: &cto_checkout::TreeId) -> Result<TreeId, StepError> {
@@ -81,6 +87,27 @@ fn keep_upper(pack: &Path, book: &mut Book, upper: &[UpperEntry]) -> Result<(), 
     Ok(())
 }
 
+/// Refuses a list that no line of the log could hold, before a run is left without a verdict.
+fn too_many(changes: &[Change]) -> Option<Blocker> {
+    let escaped = |byte: &u8| match byte {
+        b' '..=b'~' => 1,
+        _ => ESCAPED_BYTES,
+    };
+    let bytes: usize = changes
+        .iter()
+        .map(|c| CHANGE_BYTES + c.path.as_bytes().iter().map(escaped).sum::<usize>())
+        .sum();
+    (bytes > CHANGES_BYTES_MAX).then(|| {
+        Blocker::new(
+            BlockerCode::LimitExceeded,
+            format!(
+                "the backend changed {} paths: their list takes {bytes} bytes of {CHANGES_BYTES_MAX}",
+                changes.len()
+            ),
+        )
+    })
+}
+
 impl Live<'_> {
     pub(crate) fn step_change(&mut self) -> StepResult {
         let prepared = self
@@ -114,6 +141,15 @@ impl Live<'_> {
             .changes
             .into_iter()
             .partition(|c| ignored.contains(&c.path));
+        if let Some(blocker) = too_many(&changes) {
+            self.limit_hit(
+                "changed_paths",
+                CHANGES_BYTES_MAX as u64,
+                Step::Change,
+                blocker,
+            )?;
+            return Ok(Vec::new());
+        }
         let mut blockers = Vec::new();
         let oddities: Vec<Oddity> = found
             .oddities

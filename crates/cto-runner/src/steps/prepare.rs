@@ -11,12 +11,11 @@ use cto_checkout::{
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{EventKind, PlanUpdated};
 use cto_contract::identity::Identity;
-use cto_contract::ids::Digest;
 use cto_contract::input::InputPath;
 use cto_contract::plan::{Ladder, LaunchPlan, SourcePlan, TreeKind};
 use cto_contract::text::shorten;
 use cto_contract::words::{HistoryClass, Lane, SandboxClass};
-use cto_evidence::canonical::{digest_of, hash_reader, to_canonical};
+use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_rules::paths::Withheld;
 
 use crate::bench::{Ground, Tree};
@@ -24,6 +23,7 @@ use crate::checks::Checker;
 use crate::inputs::ResolvedInput;
 use crate::inside::Inside;
 use crate::live::{Live, Prepared, StepError, StepResult};
+use crate::program::{PlannedLaunch, ProgramFile};
 use crate::task::Task;
 use crate::{VERSION, error_chain};
 
@@ -307,13 +307,14 @@ impl Live<'_> {
             .sandbox
             .clone()
             .unwrap_or_else(crate::steps::backend::no_sandbox);
+        let program = spec
+            .argv
+            .first()
+            .and_then(|program| ProgramFile::find(program, &path));
         let identity = Identity {
             lane: engine.lane(),
             adapter_revision: engine.adapter_revision(),
-            binary_digest: spec
-                .argv
-                .first()
-                .and_then(|program| digest_program(program, &path)),
+            binary_digest: program.as_ref().map(|p| p.digest.clone()),
             version_output: None,
             model_provider: None,
             model: None,
@@ -364,7 +365,7 @@ impl Live<'_> {
         };
         let some = Some(identity);
         self.parts.identity_digest = digest_of(&some).ok();
-        self.parts.launch = Some(spec);
+        self.parts.launch = Some(PlannedLaunch { spec, program });
         if let Some(identity) = some {
             self.record(EventKind::PlanUpdated(PlanUpdated { plan, identity }))?;
         }
@@ -392,19 +393,4 @@ pub(crate) fn missing(what: &str) -> StepError {
         what: format!("{what} is not there, though an earlier step made it"),
         code: BlockerCode::ArtifactWriteFailure,
     }
-}
-
-/// SHA-256 of the program that `PATH` gives for a name.
-fn digest_program(program: &str, path: &str) -> Option<Digest> {
-    let candidates: Vec<std::path::PathBuf> = if program.contains('/') {
-        vec![program.into()]
-    } else {
-        path.split(':')
-            .map(|d| std::path::Path::new(d).join(program))
-            .collect()
-    };
-    let found = candidates.into_iter().find(|p| p.is_file())?;
-    hash_reader(std::fs::File::open(found).ok()?)
-        .ok()
-        .map(|(digest, _)| digest)
 }
