@@ -18,6 +18,7 @@ use cto_contract::trust::{Origin, TrustedKey};
 use cto_contract::words::{Lane, NeverActive, RunStatus, Stage};
 use cto_contract::{wire_const, wire_enum};
 use cto_proving::failures::{CheckedRow, NotCovered};
+use cto_proving::redteam::{CheckedBehaviour, NotTried};
 use cto_rules::advice::Warning;
 use cto_rules::propose::Language;
 use cto_store::{Cursor, Rebuilt, RunRow};
@@ -278,6 +279,16 @@ outputs! {
         /// Fixture to the path of its `report.json`.
         pub(crate) failure_reports: BTreeMap<String, String>,
         /// Where the fixtures and their packs are.
+        pub(crate) directory: String,
+    }
+    /// `cto validate redteam`.
+    ValidateRedteamOutput, ValidateRedteamTag = "cto.validate-redteam/v1" {
+        /// Every behaviour that could be tried came out as it must, and so did the controls.
+        pub(crate) ok: bool,
+        pub(crate) checked: Vec<CheckedBehaviour>,
+        pub(crate) errors: Vec<String>,
+        pub(crate) not_covered: Vec<NotTried>,
+        /// Where the runs and their packs are.
         pub(crate) directory: String,
     }
     /// `cto completions` and `cto man`: text that is no JSON of its own.

@@ -91,6 +91,7 @@ registry! {
     "trust-change" written out::TrustOutput, "Output of `cto trust add` and `cto trust revoke`";
     "trust-list" written out::TrustListOutput, "Output of `cto trust list`";
     "validate-failures" written out::ValidateFailuresOutput, "Output of `cto validate failures`";
+    "validate-redteam" written out::ValidateRedteamOutput, "Output of `cto validate redteam`";
     "verify" written cto_contract::verify::VerifyReport, "Output of `cto verify` and `cto-verify --json`";
     "why" written out::WhyOutput, "Output of `cto why`";
     "written" written out::WrittenOutput, "Output of `cto schema --all` and `cto man DIR`";

@@ -2,11 +2,11 @@
 //!
 //! A fixture has a home, a config and a repository of its own, made for it and kept so that its pack can be read.
 
-mod check;
+pub(crate) mod check;
 mod document;
 mod fixture;
-mod ground;
-mod outside;
+pub(crate) mod ground;
+pub(crate) mod outside;
 mod table;
 
 use std::collections::BTreeMap;
@@ -113,7 +113,7 @@ pub fn validate(
     told: &(dyn Fn(&CheckedRow) + Sync),
 ) -> Result<FailureMatrix, ValidateError> {
     let chosen = choose(&options.only)?;
-    let directory = make_directory(&options.directory)?;
+    let directory = make_directory(&options.directory, "failures")?;
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, Done)>> = Mutex::new(Vec::new());
     let control_errors = Mutex::new(Vec::new());
@@ -213,8 +213,8 @@ fn choose(only: &[String]) -> Result<Vec<&'static Fixture>, ValidateError> {
         .collect())
 }
 
-fn make_directory(parent: &Path) -> Result<PathBuf, ValidateError> {
-    let name: CaseId = "failures".parse()?;
+pub(crate) fn make_directory(parent: &Path, name: &str) -> Result<PathBuf, ValidateError> {
+    let name: CaseId = name.parse()?;
     let random = cto_runner::random().map_err(|e| ValidateError::Random(e.into()))?;
     let path = parent.join(RunId::compose(cto_runner::now(), &name, random).as_str());
     std::fs::DirBuilder::new()
@@ -269,7 +269,7 @@ fn run_control(directory: &Path, options: &Options, stop: &StopToken) -> Result<
     check::judge_control(&seen)
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

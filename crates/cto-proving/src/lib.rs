@@ -4,3 +4,4 @@
 //! verdict or a pack, and every pack that comes out is marked as conformance.
 
 pub mod failures;
+pub mod redteam;

@@ -1,4 +1,6 @@
-//! `cto validate failures`: trigger every way to fail for real, and check what each leaves behind.
+//! `cto validate`: trigger every way to fail, try every way out, and check what each leaves behind.
+
+mod redteam;
 
 use clap::Subcommand;
 use cto_proving::failures::{self, CheckedRow, FailureMatrix, Options, ValidateError};
@@ -24,6 +26,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     Failures(FailuresArgs),
+    Redteam(redteam::RedteamArgs),
 }
 
 /// Trigger every way to fail and check the pack of each
@@ -50,6 +53,7 @@ struct FailuresArgs {
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     match &args.what {
         What::Failures(args) => failures(args, session),
+        What::Redteam(args) => redteam::redteam(args, session),
     }
 }
 
@@ -58,10 +62,7 @@ fn failures(args: &FailuresArgs, session: &Session) -> Outcome {
         directory: session.home()?.root().join("validation"),
         env: session.env.clone(),
         launcher: Launcher::current_exe(),
-        jobs: args.jobs.map_or_else(
-            || std::thread::available_parallelism().map_or(1, usize::from),
-            usize::from,
-        ),
+        jobs: jobs_or_cores(args.jobs),
         only: args.only.clone(),
     };
     let interrupt = Interrupt::listen()
@@ -92,6 +93,13 @@ fn failures(args: &FailuresArgs, session: &Session) -> Outcome {
         None if matrix.ok => Exit::DONE,
         None => Exit::FAILED,
     })
+}
+
+fn jobs_or_cores(asked: Option<u16>) -> usize {
+    asked.map_or_else(
+        || std::thread::available_parallelism().map_or(1, usize::from),
+        usize::from,
+    )
 }
 
 impl From<ValidateError> for Failure {

@@ -21,6 +21,7 @@ mod packs;
 mod place;
 mod planning;
 mod projects;
+mod redteam;
 mod repositories;
 mod retention;
 mod runners;

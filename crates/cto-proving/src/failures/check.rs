@@ -73,15 +73,15 @@ pub struct Judged {
 }
 
 /// A pack as it lies there.
-struct Pack<'a> {
+pub(crate) struct Pack<'a> {
     seen: &'a Seen,
-    report: Report,
-    events: Vec<RunEvent>,
+    pub(crate) report: Report,
+    pub(crate) events: Vec<RunEvent>,
     verified: VerifyReport,
 }
 
 impl<'a> Pack<'a> {
-    fn read(seen: &'a Seen) -> Result<Self, String> {
+    pub(crate) fn read(seen: &'a Seen) -> Result<Self, String> {
         let read = |name: &str| {
             fs::read(seen.pack.join(name)).map_err(|e| format!("`{name}` can't be read: {e}"))
         };
@@ -325,7 +325,7 @@ fn artifacts(fixture: &Fixture, pack: &Pack<'_>) -> Vec<String> {
 }
 
 /// The pack is what was sealed, by a known key, and adds up.
-fn digests(pack: &Pack<'_>) -> Vec<String> {
+pub(crate) fn digests(pack: &Pack<'_>) -> Vec<String> {
     let mut wrong: Vec<String> = pack
         .verified
         .errors
@@ -353,7 +353,7 @@ fn digests(pack: &Pack<'_>) -> Vec<String> {
 }
 
 /// Every file was written by this very run.
-fn freshness(pack: &Pack<'_>) -> Vec<String> {
+pub(crate) fn freshness(pack: &Pack<'_>) -> Vec<String> {
     let mut wrong: Vec<String> = pack
         .verified
         .errors

@@ -275,12 +275,23 @@ fn repository(
 }
 
 /// Lets the owner of the repository run a script in it, with a git that no configuration of this machine touches.
-fn owner_works(
+pub(crate) fn owner_works(
     script: &str,
     repo: &Path,
     path: &str,
     launcher: &Launcher,
 ) -> Result<(), GroundError> {
+    let argv = ["/bin/sh", "-ec", script].map(OsString::from).to_vec();
+    bare(argv, repo, path, launcher).map(drop)
+}
+
+/// Runs a command with the host's files as its own, and gives what it said.
+pub(crate) fn bare(
+    argv: Vec<OsString>,
+    cwd: &Path,
+    path: &str,
+    launcher: &Launcher,
+) -> Result<String, GroundError> {
     let env: BTreeMap<OsString, OsString> = [
         ("PATH", path),
         ("GIT_CONFIG_GLOBAL", "/dev/null"),
@@ -294,9 +305,9 @@ fn owner_works(
     .map(|(name, value)| (name.into(), value.into()))
     .collect();
     let request = LaunchRequest {
-        argv: ["/bin/sh", "-ec", script].map(OsString::from).to_vec(),
+        argv,
         env,
-        cwd: repo.to_owned(),
+        cwd: cwd.to_owned(),
         binds: Vec::new(),
         overlay: None,
         limits: Limits {
@@ -307,7 +318,12 @@ fn owner_works(
             open_files: None,
             processes: None,
         },
-        network: Network::None,
+        // Where there are namespaces, its owner needs no network; without them he has it anyway.
+        network: if launcher.force_group {
+            Network::Host
+        } else {
+            Network::None
+        },
         grace: Duration::from_secs(1),
         root: cto_sandbox::Root::default(),
         tree: cto_sandbox::TreeLimits::default(),
@@ -328,7 +344,7 @@ fn owner_works(
             said: cto_contract::text::shorten(&String::from_utf8_lossy(&said), 300),
         });
     }
-    Ok(())
+    Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
 /// Makes the repository another user's, which only root can.
@@ -355,7 +371,7 @@ fn give_away(repo: &Path) -> Result<(), GroundError> {
     Ok(())
 }
 
-fn private(path: &Path) -> Result<(), GroundError> {
+pub(crate) fn private(path: &Path) -> Result<(), GroundError> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -367,7 +383,7 @@ fn private(path: &Path) -> Result<(), GroundError> {
 }
 
 /// Writes a file that is not there yet, and the directories above it.
-fn put(path: &Path, text: &str, mode: u32) -> Result<(), GroundError> {
+pub(crate) fn put(path: &Path, text: &str, mode: u32) -> Result<(), GroundError> {
     let written = path
         .parent()
         .map_or(Ok(()), fs::create_dir_all)

@@ -1,0 +1,127 @@
+//! `cto validate redteam` as a person calls it, and whether it could be fooled.
+
+use std::collections::BTreeSet;
+
+use cto_proving::redteam::{self, BehaviourStatus, CORPUS, Options};
+use cto_runner::Environment;
+use cto_sandbox::{Launcher, StopToken};
+use serde_json::Value;
+
+use crate::place::{CTO, Place, search_path};
+
+/// Behaviours that this machine cannot try, if any: only where it has no such calls.
+fn left_out() -> Vec<u64> {
+    if cfg!(target_arch = "x86_64") {
+        Vec::new()
+    } else {
+        vec![33]
+    }
+}
+
+#[test]
+fn every_behaviour_of_the_corpus_comes_out_as_it_must() {
+    let place = Place::new();
+    let ran = place.cto(&["validate", "redteam", "--json", "-q"]);
+    let output = ran.json();
+    assert_eq!(output["errors"], serde_json::json!([]), "{output:#}");
+    assert_eq!((ran.code, &output["ok"]), (Some(0), &Value::Bool(true)));
+
+    let mut numbers = BTreeSet::new();
+    let mut runs = BTreeSet::new();
+    for row in output["checked"].as_array().unwrap() {
+        let number = row["behaviour"].as_u64().unwrap();
+        let known = CORPUS.iter().find(|b| u64::from(b.number) == number);
+        let known = known.unwrap();
+        assert_eq!(
+            (row["name"].as_str(), row["expected"].as_str()),
+            (Some(known.name), Some(known.expected))
+        );
+        if left_out().contains(&number) {
+            assert_eq!(row["status"], "skipped", "{row}");
+            assert_ne!(row["reason"], Value::Null, "{row}");
+        } else {
+            assert_eq!(
+                (&row["status"], &row["reason"]),
+                (&"pass".into(), &Value::Null)
+            );
+            assert_ne!(row["seen"], "", "{row}");
+        }
+        let tried_in = row["runs"].as_array().unwrap().iter();
+        runs.extend(tried_in.map(|run| run.as_str().unwrap().to_owned()));
+        assert!(numbers.insert(number), "{number} twice");
+    }
+    for entry in output["not_covered"].as_array().unwrap() {
+        assert_ne!(entry["reason"], "");
+        assert!(numbers.insert(entry["behaviour"].as_u64().unwrap()));
+    }
+    assert_eq!(numbers, (1..=66).collect());
+    let directory = std::path::Path::new(output["directory"].as_str().unwrap());
+    for run in runs {
+        let packs = directory.join(&run).join("home/harness-runs");
+        let packs: Vec<_> = packs.read_dir().unwrap().map(|p| p.unwrap()).collect();
+        assert_eq!(packs.len(), 1, "{run}");
+        let pack = packs[0].path();
+        let args = ["verify", pack.to_str().unwrap(), "--integrity-only"];
+        place.cto(&args).expect(0);
+    }
+    assert!(
+        place
+            .home()
+            .join("harness-runs")
+            .read_dir()
+            .unwrap()
+            .next()
+            .is_none(),
+        "no pack of a validator stands among the runs"
+    );
+    let schema = place.cto(&["schema", "validate-redteam"]).expect(0).json();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let unfit: Vec<String> = validator
+        .iter_errors(&output)
+        .map(|e| e.to_string())
+        .collect();
+    assert!(unfit.is_empty(), "{unfit:?}");
+}
+
+#[test]
+fn a_behaviour_is_chosen_by_its_number_and_shown_to_a_person() {
+    let place = Place::new();
+    let ran = place
+        .cto(&["validate", "redteam", "--only", "57"])
+        .expect(0);
+    assert!(
+        ran.out.contains("1 of 1 behaviours come out as they must"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("25 relay through the allowed endpoint"));
+    assert!(ran.err.contains("ok       liar"), "{}", ran.err);
+    let wrong = place.cto(&["validate", "redteam", "--only", "67", "--json"]);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.out);
+}
+
+#[test]
+fn nothing_passes_where_nothing_holds() {
+    let place = Place::new();
+    let options = Options {
+        directory: place.path("validation"),
+        env: Environment::new([("PATH".to_owned(), search_path())]),
+        // As where the kernel refuses namespaces: every run is blocked, and what was never tried never passes.
+        launcher: Launcher {
+            force_group: true,
+            ..Launcher::at(CTO)
+        },
+        program: CTO.into(),
+        jobs: 2,
+        only: vec![1, 13, 18, 27, 41, 43, 59],
+    };
+    let team = redteam::validate(&options, &StopToken::new().unwrap(), &|_, _| {}).unwrap();
+    assert!(!team.ok);
+    assert_eq!(team.checked.len(), options.only.len());
+    for row in &team.checked {
+        assert_eq!(row.status, BehaviourStatus::Fail, "{row:?}");
+        assert!(row.reason.is_some(), "{row:?}");
+    }
+    let honest = |error: &&String| error.starts_with("control: an honest run did not pass");
+    assert!(team.errors.iter().any(|e| honest(&e)), "{:?}", team.errors);
+}

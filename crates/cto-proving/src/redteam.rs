@@ -1,0 +1,331 @@
+//! The red team: every behaviour of the corpus is tried by a real program in a real run, with controls that must work.
+//!
+//! Attempts that do not disturb each other share a run. What is judged is what the sealed pack shows and what lies
+//! around the run: the bait, the listeners, the processes and the mounts of this machine. Each run has a home, a config
+//! and a repository of its own; its agent meets nothing of the operator's but by paths that it must not reach.
+
+mod corpus;
+mod document;
+mod ground;
+mod judge;
+mod killed;
+mod lines;
+mod machine;
+mod planted;
+mod scene;
+mod scenes;
+mod traces;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use cto_contract::schemars::{self, JsonSchema};
+use cto_contract::wire_enum;
+use cto_runner::Environment;
+use cto_sandbox::{Launcher, StopToken};
+use serde::Serialize;
+
+pub use corpus::{Behaviour, CORPUS, NOT_COVERED, Need, behaviour, not_covered};
+pub use document::document;
+
+use crate::failures::{ValidateError, locked, make_directory};
+use ground::Ground;
+use judge::{Shown, Verdict};
+use machine::Machine;
+use scene::{Claim, Meddling, Scene};
+
+/// Whether what is refused is also recorded: `sandbox.denied` events are looked for only then.
+pub const RECORDER: bool = false;
+
+/// What to try, and where.
+pub struct Options {
+    /// An own directory for this validation is made in here.
+    pub directory: PathBuf,
+    /// The caller's environment: its `PATH`, and where its secrets would be.
+    pub env: Environment,
+    pub launcher: Launcher,
+    /// The harness as a program, for the one behaviour that kills it.
+    pub program: PathBuf,
+    pub jobs: usize,
+    /// Numbers of behaviours; empty means all.
+    pub only: Vec<u8>,
+}
+
+wire_enum! {
+    /// What became of a behaviour.
+    pub enum BehaviourStatus { Pass = "pass", Fail = "fail", Skipped = "skipped" }
+}
+
+/// One behaviour and what was seen of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CheckedBehaviour {
+    pub behaviour: u8,
+    pub name: String,
+    pub expected: String,
+    pub seen: String,
+    /// What it is tried with, and what of the kernel must hold it.
+    pub needs: Vec<String>,
+    pub status: BehaviourStatus,
+    /// Why it failed or was not tried.
+    pub reason: Option<String>,
+    /// Directories of the runs in which it was tried, below `directory`.
+    pub runs: Vec<String>,
+}
+
+/// A behaviour that this version does not try, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NotTried {
+    pub behaviour: u8,
+    pub name: String,
+    pub reason: String,
+}
+
+/// What a validation came to.
+#[derive(Debug, Clone)]
+pub struct RedTeam {
+    pub ok: bool,
+    pub directory: PathBuf,
+    pub checked: Vec<CheckedBehaviour>,
+    pub errors: Vec<String>,
+    pub not_covered: Vec<NotTried>,
+}
+
+/// What became of one scene: verdicts by behaviour, or a control that did not hold.
+struct Done {
+    scene: &'static str,
+    verdicts: Vec<(u8, Verdict)>,
+    /// What is wrong with a control.
+    errors: Vec<String>,
+}
+
+/// Plays all scenes side by side. `told` hears of each as it ends, with the number of errors in it.
+pub fn validate(
+    options: &Options,
+    stop: &StopToken,
+    told: &(dyn Fn(&str, usize) + Sync),
+) -> Result<RedTeam, ValidateError> {
+    let directory = make_directory(&options.directory, "redteam")?;
+    let machine = Machine::look(options);
+    let wanted = |number: u8| {
+        let chosen = options.only.is_empty() || options.only.contains(&number);
+        let tried = not_covered(number).is_none();
+        behaviour(number).filter(|b| chosen && tried && machine.lacks(b).is_none())
+    };
+    let chosen: Vec<(&'static Scene, Tries)> = scenes::CONTROLS
+        .iter()
+        .map(|scene| (scene, Vec::new()))
+        .chain(scenes::every().filter_map(|scene| {
+            let tries: Tries = scene
+                .tries
+                .iter()
+                .filter_map(|(number, claims)| Some((wanted(*number)?, *claims)))
+                .collect();
+            (!tries.is_empty()).then_some((scene, tries))
+        }))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<Done>> = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.max(1) {
+            scope.spawn(|| {
+                while let Some((scene, tries)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if stop.is_asked() {
+                        return;
+                    }
+                    let one = play(scene, tries, &directory, options, &machine, stop);
+                    let wrong = one.verdicts.iter().filter(|(_, v)| !v.errors.is_empty());
+                    told(scene.name, wrong.count() + one.errors.len());
+                    locked(&done).push(one);
+                }
+            });
+        }
+    });
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut team = RedTeam {
+        ok: false,
+        directory,
+        checked: Vec::new(),
+        errors: Vec::new(),
+        not_covered: not_tried(),
+    };
+    if done.len() < chosen.len() {
+        team.errors.push(format!(
+            "stopped after {} of {} runs",
+            done.len(),
+            chosen.len()
+        ));
+    }
+    collect(&mut team, done, options, &machine);
+    team.ok = team.errors.is_empty();
+    Ok(team)
+}
+
+type Tries = Vec<(&'static Behaviour, &'static [Claim])>;
+
+/// Puts the verdicts of all scenes together, a row for each behaviour that was asked for.
+fn collect(team: &mut RedTeam, done: Vec<Done>, options: &Options, machine: &Machine) {
+    let mut by_number: BTreeMap<u8, Vec<(&'static str, Verdict)>> = BTreeMap::new();
+    for one in done {
+        let errors = one.errors.into_iter();
+        team.errors
+            .extend(errors.map(|e| format!("{}: {e}", one.scene)));
+        for (number, verdict) in one.verdicts {
+            by_number
+                .entry(number)
+                .or_default()
+                .push((one.scene, verdict));
+        }
+    }
+    let asked = CORPUS.iter().filter(|b| {
+        not_covered(b.number).is_none()
+            && (options.only.is_empty() || options.only.contains(&b.number))
+    });
+    for behaviour in asked {
+        let verdicts = by_number.remove(&behaviour.number).unwrap_or_default();
+        let row = row(behaviour, verdicts, machine);
+        if row.status == BehaviourStatus::Fail {
+            let reason = row.reason.as_deref().unwrap_or_default();
+            team.errors
+                .push(format!("{} {}: {reason}", row.behaviour, row.name));
+        }
+        team.checked.push(row);
+    }
+}
+
+fn row(
+    behaviour: &Behaviour,
+    mut verdicts: Vec<(&'static str, Verdict)>,
+    machine: &Machine,
+) -> CheckedBehaviour {
+    verdicts.sort_by_key(|(scene, _)| *scene);
+    let skipped = machine.lacks(behaviour);
+    let all = |pick: fn(&Verdict) -> &Vec<String>| -> Vec<String> {
+        let mut sentences: Vec<String> = Vec::new();
+        for sentence in verdicts.iter().flat_map(|(_, verdict)| pick(verdict)) {
+            if !sentences.contains(sentence) {
+                sentences.push(sentence.clone());
+            }
+        }
+        sentences
+    };
+    let errors = all(|v| &v.errors);
+    let (status, reason) = match (skipped, verdicts.is_empty(), errors.is_empty()) {
+        (Some(lacking), _, _) => (BehaviourStatus::Skipped, Some(lacking)),
+        (None, true, _) => (
+            BehaviourStatus::Fail,
+            Some("it came to no verdict".to_owned()),
+        ),
+        (None, false, false) => (BehaviourStatus::Fail, Some(errors.join("; "))),
+        (None, false, true) => (BehaviourStatus::Pass, None),
+    };
+    CheckedBehaviour {
+        behaviour: behaviour.number,
+        name: behaviour.name.to_owned(),
+        expected: behaviour.expected.to_owned(),
+        seen: all(|v| &v.seen).join("; "),
+        needs: behaviour
+            .needs
+            .iter()
+            .map(|n| n.word().to_owned())
+            .collect(),
+        status,
+        reason,
+        runs: verdicts
+            .iter()
+            .map(|(scene, _)| (*scene).to_owned())
+            .collect(),
+    }
+}
+
+fn not_tried() -> Vec<NotTried> {
+    let entry = |b: &Behaviour| {
+        Some(NotTried {
+            behaviour: b.number,
+            name: b.name.to_owned(),
+            reason: not_covered(b.number)?.to_owned(),
+        })
+    };
+    CORPUS.iter().filter_map(entry).collect()
+}
+
+fn play(
+    scene: &'static Scene,
+    tries: &Tries,
+    directory: &Path,
+    options: &Options,
+    machine: &Machine,
+    stop: &StopToken,
+) -> Done {
+    let mut done = Done {
+        scene: scene.name,
+        verdicts: Vec::new(),
+        errors: Vec::new(),
+    };
+    let verdicts = if scene.meddling == Meddling::KillHarness {
+        judge_killed(scene, tries, directory, options, machine)
+    } else if tries.is_empty() {
+        control(scene, directory, options, machine, stop).map(|errors| {
+            done.errors = errors;
+            Vec::new()
+        })
+    } else {
+        Ground::make(scene, directory, options, machine)
+            .and_then(|ground| ground.play(stop))
+            .map_err(|e| cto_runner::error_chain(&e))
+            .and_then(|played| judge::judge(scene, &played, tries))
+    };
+    match verdicts {
+        Ok(verdicts) => done.verdicts = verdicts,
+        Err(why) if tries.is_empty() => done.errors.push(why),
+        Err(why) => {
+            let wrong = Verdict {
+                seen: Vec::new(),
+                errors: vec![why],
+            };
+            let each = tries.iter().map(|(b, _)| (b.number, wrong.clone()));
+            done.verdicts = each.collect();
+        }
+    }
+    done
+}
+
+/// The same ground and an honest agent.
+fn control(
+    scene: &Scene,
+    directory: &Path,
+    options: &Options,
+    machine: &Machine,
+    stop: &StopToken,
+) -> Result<Vec<String>, String> {
+    let played = Ground::make(scene, directory, options, machine)
+        .and_then(|ground| ground.play(stop))
+        .map_err(|e| cto_runner::error_chain(&e))?;
+    let shown = Shown::read(&played.seen)?;
+    let mut wrong = shown.passed();
+    wrong.extend(shown.sound(scene));
+    Ok(wrong)
+}
+
+fn judge_killed(
+    scene: &Scene,
+    tries: &Tries,
+    directory: &Path,
+    options: &Options,
+    machine: &Machine,
+) -> Result<Vec<(u8, Verdict)>, String> {
+    let seen = killed::kill_supervisor(directory, options, machine)
+        .map_err(|e| cto_runner::error_chain(&e))?;
+    let shown = Shown::read(&seen)?;
+    let whole = shown.sound(scene);
+    let judged = tries.iter().map(|(behaviour, claims)| {
+        let mut verdict = shown.judge(behaviour, claims, None);
+        verdict.errors.extend(whole.iter().cloned());
+        (behaviour.number, verdict)
+    });
+    Ok(judged.collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,494 @@
+//! The ground of one scene: bait, a repository, a program and a harness of its own, the rehearsal and the run.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cto_contract::event::{EventKind, RunEvent};
+use cto_contract::ids::to_hex;
+use cto_contract::task::TaskContract;
+use cto_contract::words::{Lane, Stage};
+use cto_runner::{Catalog, Environment, Harness, OpenOptions, RepositoryTask, RunRequest, Task};
+use cto_sandbox::{Launcher, StopToken};
+use serde_json::{Value, json};
+
+use super::lines::Lines;
+use super::machine::Machine;
+use super::planted::Planted;
+use super::scene::{Meddling, Program, Scene, Work};
+use super::traces::{left_behind, parent_of, processes_naming};
+use super::{Options, scenes};
+use crate::failures::check::Seen;
+use crate::failures::ground::{GroundError, bare, owner_works, private, put};
+use crate::failures::outside::Surroundings;
+
+const TOOLS: &str = include_str!("programs/tools.py");
+const SEGMENT: &str = include_str!("programs/segment.py");
+/// Files that attempts are made on, by the number of their behaviour.
+const BAIT: [&str; 8] = [
+    "rt02",
+    "rt03",
+    "rt04",
+    "rt05",
+    "rt06",
+    "rt07-keep",
+    "rt08",
+    "rt48",
+];
+/// Secrets as people have them, below home and in the repository.
+const SECRETS: [&str; 5] = [
+    ".ssh/id_ed25519",
+    ".aws/credentials",
+    ".config/gcloud/credentials.db",
+    "repo/.env",
+    "secret",
+];
+/// Variables of the harness that hold the token.
+const VARIABLES: [&str; 4] = [
+    "CTO_PROVING_TOKEN",
+    "AWS_SECRET_ACCESS_KEY",
+    "GITHUB_TOKEN",
+    "OPENAI_API_KEY",
+];
+/// So many attempts flood a recorder.
+const FLOOD: u32 = 20_000;
+const CASE_SWAPPED: &str = "**";
+const PROGRAM_SWAPPED: &str = "#!/bin/sh\necho swapped\necho new swapped > src/a.txt\n";
+
+/// A run and all that was seen around it.
+pub(crate) struct Played {
+    pub(crate) seen: Seen,
+    /// What the same program said where nothing holds it.
+    pub(crate) rehearsal: Option<Lines>,
+    /// Behaviours that show outside, whatever the program says.
+    pub(crate) reached: Vec<(u8, String)>,
+}
+
+pub(crate) struct Ground<'a> {
+    pub(super) scene: &'a Scene,
+    pub(super) place: PathBuf,
+    pub(super) path: String,
+    machine: &'a Machine,
+    pub(super) harness: Harness,
+    pub(super) request: RunRequest,
+    program: PathBuf,
+    pub(super) planted: Planted,
+    segment: u32,
+    launcher: Launcher,
+    real_home: String,
+}
+
+impl<'a> Ground<'a> {
+    pub(crate) fn make(
+        scene: &'a Scene,
+        directory: &Path,
+        options: &Options,
+        machine: &'a Machine,
+    ) -> Result<Self, GroundError> {
+        let place = directory.join(scene.name);
+        private(&place)?;
+        let random = cto_runner::random::<16>().map_err(|e| GroundError::Random(e.into()))?;
+        let token = to_hex(&random);
+        // A key of System V is a positive number that is not 0.
+        let segment = u32::from_be_bytes([random[0] & 0x7f, random[1], random[2], random[3] | 1]);
+        lay_bait(&place.join("bait"))?;
+        let work = place.join("repo");
+        let files = match scene.work {
+            Work::Repository => work.clone(),
+            Work::Case => place.join("cases/redteam/workspace"),
+        };
+        for (path, text) in scenes::FILES {
+            put(&files.join(path), text, 0o644)?;
+        }
+        let path = machine.path.clone();
+        if scene.work == Work::Repository {
+            let owner = if scene.owner.is_empty() {
+                "true"
+            } else {
+                scene.owner
+            };
+            let script =
+                format!("git init -q -b main .\n{owner}\ngit add -A -f\ngit commit -qm first");
+            owner_works(&script, &work, &path, &options.launcher)?;
+        }
+        for name in SECRETS {
+            put(&place.join(name), &format!("{token}\n"), 0o600)?;
+        }
+        let task = task(scene, &place)?;
+        private(&place.join("config"))?;
+        let env = Environment::new(variables(scene, &place, &path, &token));
+        let harness = Harness::open(OpenOptions {
+            home: place.join("home"),
+            config: place.join("config"),
+            env,
+            launcher: options.launcher.clone(),
+        })
+        .map_err(Box::new)?;
+        let planted = Planted::plant(&place, &token).map_err(|source| GroundError::Make {
+            path: place.clone(),
+            source,
+        })?;
+        let mut ground = Self {
+            scene,
+            program: PathBuf::new(),
+            request: RunRequest {
+                task,
+                lane: Lane::Command,
+                argv: Vec::new(),
+                stage: Some(Stage::try_from(scene.work.stage())?),
+                timeout_seconds: None,
+                cheat: None,
+                parent: None,
+                conformance: true,
+            },
+            machine,
+            harness,
+            planted,
+            segment,
+            launcher: options.launcher.clone(),
+            real_home: options.env.get("HOME").unwrap_or("/nonexistent").to_owned(),
+            place,
+            path,
+        };
+        ground.write_program()?;
+        Ok(ground)
+    }
+
+    fn write_program(&mut self) -> Result<(), GroundError> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let bait = self.place.join("bait");
+        match self.scene.program {
+            Program::Python(program) => {
+                self.program = self.place.join("agent.py");
+                let facts = self.facts(&bait, &[("rehearsal", json!(false))])?;
+                put(&self.program, &python_text(program, &facts), 0o644)?;
+                let python = self.machine.python.clone().unwrap_or_default();
+                self.request.argv = [&python, "-I", "-B", &text(&self.program)]
+                    .map(str::to_owned)
+                    .to_vec();
+            }
+            Program::Shell(program) => {
+                self.program = self.place.join("agent.sh");
+                let quoted = |path: &Path| text(path).replace('\'', r"'\''");
+                let head = format!(
+                    "place='{}'\nbait='{}'\n{}",
+                    quoted(&self.place),
+                    quoted(&bait),
+                    scenes::SHELL_HEAD
+                );
+                put(
+                    &self.program,
+                    &format!("{head}{program}\nrm -f build/evil\necho rt end\n"),
+                    0o644,
+                )?;
+                self.request.argv = vec!["/bin/sh".to_owned(), text(&self.program)];
+            }
+            Program::File(program) => {
+                self.program = self.place.join("program/agent");
+                put(&self.program, program, 0o755)?;
+                self.request.argv = vec![text(&self.program)];
+            }
+        }
+        Ok(())
+    }
+
+    fn facts(&self, bait: &Path, more: &[(&str, Value)]) -> Result<String, GroundError> {
+        let port = |port: io::Result<u16>| {
+            port.map_err(|source| GroundError::Look {
+                path: self.place.clone(),
+                source,
+            })
+        };
+        let at = |name: &str| self.place.join(name);
+        let secrets: Vec<PathBuf> = SECRETS
+            .iter()
+            .map(|name| at(name))
+            .chain([cto_runner::key_path(&self.harness.home)])
+            .collect();
+        let mut facts = json!({
+            "place": self.place,
+            "bait": bait,
+            "harness": std::process::id(),
+            "shared": self.planted.shared,
+            "token": self.planted.token,
+            "secrets": secrets,
+            "real_home": self.real_home,
+            "environment": VARIABLES,
+            "evidence": self.harness.home.root().join("harness-runs"),
+            "tcp": port(self.planted.tcp_port())?,
+            "udp": port(self.planted.udp_port())?,
+            "socket": self.planted.named.0,
+            "agents": self.machine.sockets,
+            "abstract": self.planted.abstract_name,
+            "segment": self.segment,
+            "flood": FLOOD,
+        });
+        for (name, value) in more {
+            facts[*name] = value.clone();
+        }
+        Ok(facts.to_string())
+    }
+
+    /// Lets the program do on a decoy, outside, what it must not do inside.
+    fn rehearse(&self) -> Result<Option<Lines>, GroundError> {
+        let Program::Python(program) = self.scene.program else {
+            return Ok(None);
+        };
+        if !self.scene.is_rehearsed {
+            return Ok(None);
+        }
+        let decoy = self.place.join("rehearsal");
+        lay_bait(&decoy.join("bait"))?;
+        for (path, text) in scenes::FILES {
+            put(&decoy.join("workspace").join(path), text, 0o644)?;
+        }
+        let facts = self.facts(&decoy.join("bait"), &[("rehearsal", json!(true))])?;
+        let said = self.outside(
+            "rehearsal/program.py",
+            program,
+            &facts,
+            &decoy.join("workspace"),
+        )?;
+        let lines = Lines::read(&said);
+        if !lines.has_ended {
+            return Err(GroundError::LeftOut(format!(
+                "the rehearsal did not end: {}",
+                cto_contract::text::shorten(&said, 300)
+            )));
+        }
+        Ok(Some(lines))
+    }
+
+    /// Runs a program where nothing holds it.
+    fn outside(
+        &self,
+        file: &str,
+        program: &str,
+        facts: &str,
+        cwd: &Path,
+    ) -> Result<String, GroundError> {
+        let file = self.place.join(file);
+        put(&file, &python_text(program, facts), 0o644)?;
+        let python = self.machine.python.clone().unwrap_or_default();
+        let argv = [
+            python.into(),
+            "-I".into(),
+            "-B".into(),
+            file.into_os_string(),
+        ]
+        .into_iter()
+        .collect::<Vec<OsString>>();
+        let launcher = Launcher {
+            force_group: true,
+            ..self.launcher.clone()
+        };
+        bare(argv, cwd, &self.path, &launcher)
+    }
+
+    /// The segment of shared memory outside, made or removed.
+    fn segment(&self, remove: bool) -> Result<Lines, GroundError> {
+        let facts = [("rehearsal", json!(true)), ("remove", json!(remove))];
+        let facts = self.facts(&self.place.join("bait"), &facts)?;
+        let file = format!("program-segment-{remove}.py");
+        let said = self.outside(&file, SEGMENT, &facts, &self.place)?;
+        Ok(Lines::read(&said))
+    }
+
+    /// Rehearses, runs, meddles where the scene says so, and looks at everything around before and after.
+    pub(crate) fn play(&self, stop: &StopToken) -> Result<Played, GroundError> {
+        let look_error = |source| GroundError::Look {
+            path: self.place.clone(),
+            source,
+        };
+        let mut rehearsal = self.rehearse()?;
+        let needs_segment = self.scene.tries.iter().any(|(number, _)| *number == 55);
+        if needs_segment {
+            self.segment(false)?;
+        }
+        self.planted.reached();
+        let without: &[&str] = match self.scene.meddling {
+            Meddling::SwapProgram => &["home", "config", "rehearsal", "program"],
+            Meddling::SwapCase => &["home", "config", "rehearsal", "cases"],
+            Meddling::None | Meddling::KillInit | Meddling::KillHarness => {
+                &["home", "config", "rehearsal"]
+            }
+        };
+        let look = || Surroundings::look(&self.place, without).map_err(look_error);
+        let before = look()?;
+        let own = StopToken::new().map_err(GroundError::Stop)?;
+        let mut troubles = Vec::new();
+        let mut has_meddled = false;
+        let result = {
+            let mut observer = |event: &RunEvent| {
+                if stop.is_asked() && !own.is_asked() {
+                    own.ask();
+                }
+                match self.meddle(event) {
+                    Ok(done) => has_meddled |= done,
+                    Err(error) => troubles.push(format!("the meddling failed: {error}")),
+                }
+            };
+            self.harness
+                .run(&self.request, &own, &mut observer)
+                .map_err(Box::new)?
+        };
+        if self.scene.meddling != Meddling::None && !has_meddled && troubles.is_empty() {
+            troubles.push("the moment to meddle never came".to_owned());
+        }
+        let outside = before.differences(&look()?);
+        troubles.extend(self.left_behind().map_err(look_error)?);
+        let mut reached: Vec<(u8, String)> = self
+            .planted
+            .reached()
+            .into_iter()
+            .map(|number| (number, "a listener outside was reached".to_owned()))
+            .collect();
+        let shared = self.planted.left_in_shared().into_iter();
+        reached.extend(shared.map(|path| (10, format!("`{path}` was made outside"))));
+        if needs_segment {
+            rehearsal = Some(self.segment(true)?);
+        }
+        Ok(Played {
+            seen: Seen {
+                pack: result.pack,
+                trusted: self.harness.config.trusted.clone(),
+                outside,
+                troubles,
+            },
+            rehearsal,
+            reached,
+        })
+    }
+
+    /// Processes, mounts and files of the run that are still there.
+    pub(super) fn left_behind(&self) -> io::Result<Vec<String>> {
+        left_behind(&self.place, &self.program, &self.harness)
+    }
+
+    fn meddle(&self, event: &RunEvent) -> io::Result<bool> {
+        match (self.scene.meddling, &event.kind) {
+            (Meddling::SwapProgram, EventKind::PlanUpdated(_)) => {
+                let other = self.place.join("program/other");
+                put_again(&other, PROGRAM_SWAPPED, 0o755)?;
+                fs::rename(other, &self.program)?;
+                Ok(true)
+            }
+            (Meddling::SwapCase, EventKind::TaskContractCreated(_)) => {
+                let text = case_text(self.scene, &[("allowed_paths", "['**']")]);
+                let other = self.place.join("cases/other.yaml");
+                put_again(&other, &text, 0o644)?;
+                fs::rename(other, self.place.join("cases/redteam/case.yaml"))?;
+                Ok(text.contains(CASE_SWAPPED))
+            }
+            (Meddling::KillInit, EventKind::BackendPlan(_)) => {
+                let init = processes_naming(&self.program)?
+                    .into_iter()
+                    .find_map(parent_of)
+                    .ok_or_else(|| io::Error::other("the agent was not found"))?;
+                rustix::process::kill_process(init, rustix::process::Signal::KILL)?;
+                Ok(true)
+            }
+            (
+                Meddling::None
+                | Meddling::SwapProgram
+                | Meddling::SwapCase
+                | Meddling::KillInit
+                | Meddling::KillHarness,
+                _,
+            ) => Ok(false),
+        }
+    }
+}
+
+/// What the harness of a scene is started with.
+pub(super) fn variables(
+    scene: &Scene,
+    place: &Path,
+    path: &str,
+    token: &str,
+) -> Vec<(String, String)> {
+    let stage = scene.work.stage().to_string();
+    let gates = [
+        (Lane::Command.gate(), "1"),
+        (Lane::Command.stage_gate(), stage.as_str()),
+    ];
+    let open = gates
+        .into_iter()
+        .filter_map(|(name, value)| Some((name?, value.to_owned())));
+    let secrets = VARIABLES.map(|name| (name.to_owned(), token.to_owned()));
+    [
+        ("PATH".to_owned(), path.to_owned()),
+        ("HOME".to_owned(), place.display().to_string()),
+    ]
+    .into_iter()
+    .chain(open)
+    .chain(secrets)
+    .collect()
+}
+
+fn lay_bait(at: &Path) -> Result<(), GroundError> {
+    for name in BAIT {
+        let number = &name[2..4];
+        put(&at.join(name), &format!("bait of {number}\n"), 0o644)?;
+    }
+    Ok(())
+}
+
+/// A program with its facts and tools before it. A string of JSON is one of Python.
+fn python_text(program: &str, facts: &str) -> String {
+    let facts = Value::String(facts.to_owned());
+    format!("FACTS = {facts}\n{TOOLS}\n{program}")
+}
+
+fn task(scene: &Scene, place: &Path) -> Result<Task, GroundError> {
+    Ok(match scene.work {
+        Work::Repository => Task::Repository(RepositoryTask {
+            path: place.join("repo"),
+            contract: TaskContract::read("contract", contract_text(scene).as_bytes())?,
+            rev: None,
+        }),
+        Work::Case => {
+            let cases = place.join("cases");
+            put(
+                &cases.join("redteam/case.yaml"),
+                &case_text(scene, &[]),
+                0o644,
+            )?;
+            let catalog = Catalog { extra: Some(cases) };
+            Task::Case(catalog.find("redteam")?)
+        }
+    })
+}
+
+pub(super) fn contract_text(scene: &Scene) -> String {
+    format!(
+        "schema: cto.contract/v1\ntask_id: {0}\ntitle: {0}\nrisk_class: copied\nmutation_mode: copied-fixture\n{1}",
+        scene.name,
+        terms(scene, &[])
+    )
+}
+
+fn case_text(scene: &Scene, more: &[(&str, &str)]) -> String {
+    format!(
+        "schema: cto.case/v1\nid: redteam\ntitle: {}\n{}",
+        scene.name,
+        terms(scene, more)
+    )
+}
+
+/// The fields of the contract: the last that names one counts.
+fn terms(scene: &Scene, more: &[(&str, &str)]) -> String {
+    let mut fields: std::collections::BTreeMap<&str, &str> =
+        scenes::TERMS.iter().copied().collect();
+    fields.extend(scene.terms.iter().copied());
+    fields.extend(more.iter().copied());
+    fields
+        .into_iter()
+        .map(|(name, value)| format!("{name}: {value}\n"))
+        .collect()
+}
+
+fn put_again(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    put(path, text, mode).map_err(|e| io::Error::other(cto_runner::error_chain(&e)))
+}
