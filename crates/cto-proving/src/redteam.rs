@@ -36,9 +36,6 @@ use judge::{Shown, Verdict};
 use machine::Machine;
 use scene::{Claim, Meddling, Scene};
 
-/// Whether what is refused is also recorded: `sandbox.denied` events are looked for only then.
-pub const RECORDER: bool = false;
-
 /// What to try, and where.
 pub struct Options {
     /// An own directory for this validation is made in here.

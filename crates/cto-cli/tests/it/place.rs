@@ -58,6 +58,13 @@ impl Place {
         }
     }
 
+    /// Not below the directory that a confined process has one of its own of.
+    pub(crate) fn elsewhere() -> Self {
+        Self {
+            dir: tempfile::tempdir_in("/var/tmp").unwrap(),
+        }
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

@@ -20,7 +20,7 @@ fn left_out() -> Vec<u64> {
 
 #[test]
 fn every_behaviour_of_the_corpus_comes_out_as_it_must() {
-    let place = Place::new();
+    let place = Place::elsewhere();
     let ran = place.cto(&["validate", "redteam", "--json", "-q"]);
     let output = ran.json();
     assert_eq!(output["errors"], serde_json::json!([]), "{output:#}");
@@ -85,7 +85,7 @@ fn every_behaviour_of_the_corpus_comes_out_as_it_must() {
 
 #[test]
 fn a_behaviour_is_chosen_by_its_number_and_shown_to_a_person() {
-    let place = Place::new();
+    let place = Place::elsewhere();
     let ran = place
         .cto(&["validate", "redteam", "--only", "57"])
         .expect(0);
@@ -96,6 +96,8 @@ fn a_behaviour_is_chosen_by_its_number_and_shown_to_a_person() {
     );
     assert!(ran.out.contains("25 relay through the allowed endpoint"));
     assert!(ran.err.contains("ok       liar"), "{}", ran.err);
+    let below = Place::new().cto(&["validate", "redteam", "--json"]);
+    assert_eq!(below.error(), "2 home_in_tmp");
     let wrong = place.cto(&["validate", "redteam", "--only", "67", "--json"]);
     assert_eq!(wrong.code, Some(2), "{}", wrong.out);
 }

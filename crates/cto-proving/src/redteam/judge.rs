@@ -5,7 +5,6 @@ use std::fs;
 use cto_contract::event::{EventKind, SandboxDenied};
 use cto_contract::words::RunStatus;
 
-use super::RECORDER;
 use super::corpus::Behaviour;
 use super::ground::Played;
 use super::lines::Lines;
@@ -242,15 +241,11 @@ impl<'a> Shown<'a> {
             verdict.errors.extend(wrong);
         }
         if !behaviour.denials.is_empty() {
-            if RECORDER {
-                let missing = self.recorded(behaviour);
-                if missing.is_empty() {
-                    verdict.seen.push("sandbox.denied".to_owned());
-                }
-                verdict.errors.extend(missing);
-            } else {
-                verdict.seen.push("no recorder yet".to_owned());
+            let missing = self.recorded(behaviour);
+            if missing.is_empty() {
+                verdict.seen.push("sandbox.denied".to_owned());
             }
+            verdict.errors.extend(missing);
         }
         verdict
     }

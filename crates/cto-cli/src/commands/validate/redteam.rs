@@ -40,8 +40,19 @@ fn last() -> i64 {
 pub(super) fn redteam(args: &RedteamArgs, session: &Session) -> Outcome {
     let program = std::env::current_exe()
         .map_err(|e| Failure::io("program_unknown", "this program can't find itself", &e))?;
+    let directory = session.home()?.root().join("validation");
+    let real = session.home()?.root().canonicalize();
+    if real.is_ok_and(|home| home.starts_with("/tmp")) {
+        return Err(Failure::new(
+            Exit::USAGE,
+            "home_in_tmp",
+            "the red team needs a home that is not below `/tmp`: inside, that is the agent's own, and a name that is \
+             missing there is no attempt at anything",
+        )
+        .hint("name another one: `cto --home DIR validate redteam`"));
+    }
     let options = Options {
-        directory: session.home()?.root().join("validation"),
+        directory,
         env: session.env.clone(),
         launcher: Launcher::current_exe(),
         program,

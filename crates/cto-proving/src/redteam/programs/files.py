@@ -17,11 +17,11 @@ for name in [SYSTEM, "/etc/passwd", "/etc/hosts", "/proc/sys/kernel/hostname"]:
 works(2, "append", lambda: opened("mine", APPEND))
 works(2, "truncate", lambda: os.truncate("mine", 0))
 
-os.symlink(BAIT + "/rt03", "direct")
-os.symlink("../" * 40 + BAIT[1:] + "/rt03", "upwards")
+os.symlink(BAIT + "/rt03", "rt03-direct")
+os.symlink("../" * 40 + BAIT[1:] + "/rt03", "rt03-upwards")
 os.symlink("target", "own")
-bait(3, "direct", lambda: opened("direct", WRITE))
-bait(3, "upwards", lambda: opened("upwards", WRITE))
+bait(3, "rt03-direct", lambda: opened("rt03-direct", WRITE))
+bait(3, "rt03-upwards", lambda: opened("rt03-upwards", WRITE))
 works(3, "own", lambda: opened("own", CREATE))
 
 for name in ["/proc/self/root", "/proc/thread-self/root"]:
