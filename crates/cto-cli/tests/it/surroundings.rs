@@ -146,10 +146,15 @@ fn read_paths_of_the_configuration_are_shown_or_refused_before_a_run_begins() {
 #[test]
 fn setup_runs_once_below_all_trees_and_may_not_change_what_is_tracked() {
     let source = plain();
-    source.contract("allowed_paths: [src/]\nsetup_commands: ['mkdir -p build; echo made > build/tool', 'cat build/tool']\nverification_commands: ['grep -q made build/tool && grep -q new src/a.txt']\n");
+    source.contract("allowed_paths: [src/]\nsetup_commands: ['mkdir -p build; echo made > build/tool; touch /usr/x || true', 'cat build/tool']\nverification_commands: ['grep -q made build/tool && grep -q new src/a.txt']\n");
     let (code, _, report) = source.work("grep made build/tool; echo new > src/a.txt");
     assert_eq!(code, 0, "{report:#}");
     assert_eq!(report["setup"].as_array().unwrap().len(), 2);
+    let denial = &report["sandbox"]["denials"][0];
+    assert_eq!(
+        (&denial["step"], &denial["target"]),
+        (&"setup".into(), &"/usr/x".into())
+    );
     assert_eq!(report["changed_files"], serde_json::json!(["src/a.txt"]));
     assert!(source.pack(&report).join("backend/setup.log").exists());
     source.contract("allowed_paths: [src/]\nsetup_commands: ['echo x >> other.txt']\nverification_commands: ['true']\n");

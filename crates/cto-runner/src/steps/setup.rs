@@ -3,7 +3,7 @@
 use cto_checkout::{ScanCaps, upper_changes};
 use cto_contract::artifact::FreshnessSource;
 use cto_contract::blocker::{Blocker, BlockerCode};
-use cto_contract::event::{EventKind, SetupCompleted};
+use cto_contract::event::{EventKind, SandboxDenied, SetupCompleted, Step};
 use cto_contract::text::{path_text, shorten};
 use cto_evidence::writer::PackWriter;
 
@@ -68,6 +68,20 @@ impl Live<'_> {
         }
         let files = left.changes.iter().filter(|c| c.is_new()).count() as u64;
         self.keep_setup_log(&executions)?;
+        let words = self.denial_words();
+        let tried = executions.iter().flat_map(|e| &e.attempts);
+        // The commands are the contract's own: what they try is told, and is no attempt of the agent.
+        let tried: Vec<SandboxDenied> = tried
+            .filter(|attempt| attempt.what != "exec")
+            .filter_map(|attempt| words.denial(attempt, Step::Setup))
+            .map(|denial| SandboxDenied {
+                action: None,
+                ..denial
+            })
+            .collect();
+        for denial in tried {
+            self.record(EventKind::SandboxDenied(denial))?;
+        }
         if blockers.is_empty() {
             self.lay_below(layer)?;
         }
