@@ -4,7 +4,13 @@
 
 use libc::c_long;
 
+/// Missing in the library's list for this architecture.
+#[cfg(target_arch = "x86_64")]
+const SYS_RENAMEAT: c_long = libc::SYS_renameat;
+#[cfg(target_arch = "aarch64")]
+const SYS_RENAMEAT: c_long = 38;
 /// Newer than the library's list; the same on every architecture.
+const SYS_FCHMODAT2: c_long = 452;
 const SYS_SETXATTRAT: c_long = 463;
 const SYS_REMOVEXATTRAT: c_long = 466;
 const SYS_OPEN_TREE_ATTR: c_long = 467;
@@ -135,6 +141,8 @@ pub(crate) enum Look {
     NewEntry(At),
     /// The directories of two names.
     Entries(At, At),
+    /// As before; and where the flags are, if there are any.
+    Rename(At, At, Option<usize>),
     /// The file itself, or its link.
     File(At, Links),
     /// An open file.
@@ -210,18 +218,18 @@ pub(crate) const WATCHED: &[Watched] = &[
     watched(
         libc::SYS_rename,
         "rename",
-        Look::Entries(At(None, 0), At(None, 1)),
+        Look::Rename(At(None, 0), At(None, 1), None),
     ),
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     watched(
-        libc::SYS_renameat,
+        SYS_RENAMEAT,
         "rename",
-        Look::Entries(At(Some(0), 1), At(Some(2), 3)),
+        Look::Rename(At(Some(0), 1), At(Some(2), 3), None),
     ),
     watched(
         libc::SYS_renameat2,
         "rename",
-        Look::Entries(At(Some(0), 1), At(Some(2), 3)),
+        Look::Rename(At(Some(0), 1), At(Some(2), 3), Some(4)),
     ),
     #[cfg(target_arch = "x86_64")]
     watched(
@@ -276,7 +284,7 @@ pub(crate) const WATCHED: &[Watched] = &[
         Look::File(At(Some(0), 1), Links::Followed),
     ),
     watched(
-        libc::SYS_fchmodat2,
+        SYS_FCHMODAT2,
         "change mode",
         Look::File(At(Some(0), 1), Links::Flags(3)),
     ),

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::limit_hit::{LimitHit, LimitName};
 use crate::mounts::failure;
 use crate::outcome::{Class, End};
 use crate::payload::{self, Armour, Image, REPORT_BYTES};
-use crate::recorder::handover::Handover;
+use crate::recorder::handover::{Post, hand_over};
 use crate::sys::{self, Notice};
 use crate::tree_watch::TreeWatch;
 use crate::wire::{self, Ended, Failure, KILL, Message, RlimitPolicy, Step, TERMINATE};
@@ -67,7 +67,8 @@ fn start<'a>(
     let child = move || payload::become_command(image, armour, writer, &to_number);
     let payload = sys::fork_into(0, child).map_err(fork)?;
     if let Some(post) = post {
-        let handed = hand_over(payload, &mut number, post);
+        let mover = armour.and_then(|armour| post.mover(image, armour));
+        let handed = hand_over(payload, &mut number, post, mover);
         handed.map_err(|error| failure(Step::Recorder, &error))?;
     }
     Ok(Warden {
@@ -109,33 +110,6 @@ pub(crate) struct Gear {
     pub(crate) armour: Armour,
     pub(crate) watch: Option<TreeWatch>,
     pub(crate) post: Option<Post>,
-}
-
-/// Where the recorder waits, and what it needs from inside.
-pub(crate) struct Post {
-    pub(crate) launcher: UnixStream,
-    pub(crate) users: OwnedFd,
-    pub(crate) root: OwnedFd,
-}
-
-/// Fetches the listener from the child, which waits at its execution for somebody to answer, and gives it to the launcher.
-fn hand_over(payload: Pid, number: &mut PipeReader, post: Post) -> io::Result<()> {
-    let mut bytes = [0; 4];
-    match number.read_exact(&mut bytes) {
-        Ok(()) => {}
-        // It never came that far, and its report says why.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-        Err(error) => return Err(error),
-    }
-    let child = rustix::process::pidfd_open(payload, PidfdFlags::empty())?;
-    let fd = i32::from_le_bytes(bytes);
-    let listener = rustix::process::pidfd_getfd(child, fd, PidfdGetfdFlags::empty())?;
-    let handover = Handover {
-        listener,
-        users: post.users,
-        root: post.root,
-    };
-    handover.send(&post.launcher)
 }
 
 /// What one look at the children showed.

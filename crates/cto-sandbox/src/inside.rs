@@ -10,12 +10,12 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 use crate::building;
 use crate::canary::{self, Plan};
 use crate::facts::{Applied, BaseStep, Facts, Fallback, Refusal, RootFacts};
-use crate::init::{self, Gear, Post, say};
+use crate::init::{self, Gear, say};
 use crate::mounts::{self, failure};
 use crate::namespaces::{self, IdMaps};
 use crate::outcome::Class;
 use crate::payload::{Armour, Image};
-use crate::recorder;
+use crate::recorder::{self, handover::Post};
 use crate::ruleset::Rules;
 use crate::seccomp;
 use crate::sources::Sources;
@@ -210,7 +210,7 @@ fn init_main(
     let mut recorder = Applied::NotAsked;
     let proved = made.and_then(|made| prove(control, made, image, &mut recorder));
     let proved = proved.and_then(|gear| match recorder {
-        Applied::Yes => add_post(gear, users, to_launcher),
+        Applied::Yes => add_post(gear, users, to_launcher, policy),
         Applied::NotAsked | Applied::Refused { .. } => Ok(gear),
     });
     let gear = match proved {
@@ -298,6 +298,7 @@ fn add_post(
     gear: Option<Gear>,
     users: io::Result<Option<OwnedFd>>,
     launcher: UnixStream,
+    policy: &Policy,
 ) -> Result<Option<Gear>, Failure> {
     let trouble = |error: io::Error| failure(Step::Recorder, &error);
     match (gear, users.map_err(trouble)?) {
@@ -309,6 +310,7 @@ fn add_post(
                 launcher,
                 users,
                 root,
+                has_overlay: policy.overlay.is_some(),
             });
             Ok(Some(Gear { post, ..gear }))
         }

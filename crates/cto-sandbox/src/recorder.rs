@@ -7,9 +7,11 @@
 mod address;
 pub(crate) mod handover;
 mod memory;
+mod moving;
 mod notes;
 mod places;
 mod process;
+mod refused;
 mod sights;
 
 use std::io;
@@ -31,6 +33,7 @@ use crate::sys::{self, Notice};
 use crate::wire::{Message, Policy, Step};
 
 use handover::Handover;
+use moving::Movers;
 use notes::{Notes, Sight};
 use places::Places;
 use sights::Witness;
@@ -94,6 +97,11 @@ impl Post<'_> {
                     return end;
                 }
             }
+            if ready.moved
+                && let State::Serving(service) = &mut self.state
+            {
+                service.pass_on();
+            }
             if ready.asked {
                 self.serve();
             } else if ready.deserted {
@@ -113,6 +121,9 @@ impl Post<'_> {
             State::Waiting(socket) => fds.push(PollFd::new(socket, PollFlags::IN)),
             State::Serving(service) => {
                 fds.push(PollFd::new(service.listener.fd(), PollFlags::IN));
+                if let Some(movers) = &service.movers {
+                    fds.push(PollFd::new(movers.fd(), PollFlags::IN));
+                }
             }
             State::Idle => {}
         }
@@ -122,6 +133,7 @@ impl Post<'_> {
             signalled: !seen(0).is_empty(),
             asked: seen(1).contains(PollFlags::IN),
             deserted: !seen(1).is_empty(),
+            moved: !seen(2).is_empty(),
         }
     }
 
@@ -172,6 +184,7 @@ impl Post<'_> {
             Ok(Service {
                 listener: Listener::of(handover.listener.try_clone()?)?,
                 filter: seccomp::filter(),
+                movers: handover.mover.map(Movers::new),
                 witness,
             })
         });
@@ -203,6 +216,7 @@ struct Ready {
     asked: bool,
     /// If nothing is asked: nothing will be.
     deserted: bool,
+    moved: bool,
 }
 
 /// Everything that is needed to answer.
@@ -210,6 +224,7 @@ struct Service {
     listener: Listener,
     /// The filter that answers itself.
     filter: Vec<libc::sock_filter>,
+    movers: Option<Movers>,
     witness: Witness,
 }
 
@@ -229,6 +244,14 @@ fn enter(handover: &Handover, policy: &Policy) -> io::Result<Witness> {
 }
 
 impl Service {
+    fn pass_on(&mut self) {
+        if let Some(movers) = &mut self.movers
+            && !movers.pass_on(&self.listener)
+        {
+            self.movers = None;
+        }
+    }
+
     /// Answers the next call.
     fn serve(&mut self, notes: &mut Notes, control: &UnixStream) -> io::Result<()> {
         let Some(asked) = self.listener.receive()? else {
@@ -243,6 +266,7 @@ impl Service {
         // Else the number may belong to another process by now, and so what was seen.
         let is_real = matches!(sight, Ok(None)) || self.listener.waits(asked.id);
         match verdict {
+            Verdict::Allow if self.witness.hand_on(self.movers.as_mut()) => {}
             Verdict::Allow => self.listener.answer(asked.id, Answer::GoOn),
             Verdict::Refuse => self.listener.answer(asked.id, Answer::Fail(libc::EPERM)),
             Verdict::Kill => {

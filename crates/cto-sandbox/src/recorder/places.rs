@@ -58,6 +58,7 @@ pub(super) struct Places {
     host_proc: u64,
     inner_proc: Option<u64>,
     writable: Vec<u64>,
+    overlay: Option<u64>,
 }
 
 impl Places {
@@ -80,11 +81,17 @@ impl Places {
         for own in [&b"/dev/shm\0"[..], b"/dev/pts\0"] {
             writable.extend(mount(CWD, own).map(|seen| seen.mount));
         }
+        let overlay = policy.overlay.as_ref().map(|overlay| overlay.at.c_string());
+        let overlay = match overlay {
+            Some(at) => Some(mount(CWD, at?.as_bytes_with_nul())?.mount),
+            None => None,
+        };
         Ok(Self {
             proc,
             host_proc,
             inner_proc,
             writable,
+            overlay,
         })
     }
 
@@ -127,6 +134,28 @@ impl Places {
             // No such descriptor: the call will fail by itself.
             Err(_) => Reach::Inside,
         }
+    }
+
+    /// Returns whether a directory of the overlay is there, which the kernel may not rename. One that is named through the
+    /// caller's own entry of `/proc` is left to it: it would be somebody else's for who renames.
+    pub(super) fn is_overlaid(&self, place: Place<'_>) -> bool {
+        self.overlay.is_some()
+            && own_entry(place.path).is_none()
+            && self
+                .see(&Spelled::of(place), AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|seen| {
+                    seen.kind == FileType::Directory && Some(seen.mount) == self.overlay
+                })
+    }
+
+    /// Opens the directory in which a path of a thread begins.
+    pub(super) fn open_folder(&self, thread: u32, folder: Option<i32>) -> Option<OwnedFd> {
+        let name = match folder {
+            Some(folder) => format!("{thread}/fd/{folder}"),
+            None => format!("{thread}/cwd"),
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.proc, name, flags, Mode::empty()).ok()
     }
 
     pub(super) fn exists(&self, place: Place<'_>) -> bool {

@@ -14,9 +14,11 @@ use crate::sys::notifying::Asked;
 
 use super::address::Address;
 use super::memory::{Memory, lossy};
+use super::moving::{Movers, Rename};
 use super::notes::{EXECUTION, Sight};
 use super::places::{Place, Places, Reach, Use};
 use super::process::{self, Who};
+use super::refused;
 
 /// Sockets that the C library itself asks before it does without.
 const QUIET_SOCKETS: [&[u8]; 2] = [b"/var/run/nscd/socket", b"/run/nscd/socket"];
@@ -25,8 +27,6 @@ const MISSES_MAX: usize = 64;
 /// Most of the list of local sockets that is searched.
 const SOCKETS_BYTES_MAX: usize = 1024 * 1024;
 const INIT: i32 = 1;
-/// No memory is mapped below.
-const POINTERS: u64 = 0x1_0000;
 
 #[derive(Debug)]
 pub(super) struct Witness {
@@ -37,6 +37,8 @@ pub(super) struct Witness {
     /// The highest number inside that was seen.
     highest: u32,
     misses: BTreeMap<u32, Sight>,
+    /// What the last call was, if the kernel may not be able to do it.
+    rename: Option<Rename>,
     first: Vec<u8>,
     second: Vec<u8>,
 }
@@ -51,6 +53,7 @@ impl Witness {
             outside: outside.map(|pid| pid.as_raw_nonzero().get()).collect(),
             highest: 0,
             misses: BTreeMap::new(),
+            rename: None,
             first: Vec::new(),
             second: Vec::new(),
         }
@@ -72,7 +75,7 @@ impl Witness {
     pub(super) fn denied(&self, asked: &Asked) -> Sight {
         let call = c_long::from(asked.call.number);
         let name = calls::refused_name(call).unwrap_or("unknown call");
-        self.sight(asked, AttemptKind::Denied, name, refused_target(asked))
+        self.sight(asked, AttemptKind::Denied, name, refused::target(asked))
     }
 
     /// Describes a call of another architecture.
@@ -88,6 +91,14 @@ impl Witness {
         let what = watched.map_or("unknown call", |watched| watched.what);
         let target = "(could not be read)".to_owned();
         self.sight(asked, AttemptKind::Attempt, what, target)
+    }
+
+    /// Hands the last call to the mover, if it is one for it. `false`: it is still to be answered.
+    pub(super) fn hand_on(&mut self, movers: Option<&mut Movers>) -> bool {
+        match (self.rename.take(), movers) {
+            (Some(rename), Some(movers)) => movers.take(&self.places, &rename),
+            (Some(_), None) | (None, _) => false,
+        }
     }
 
     /// Returns what has been held back until now.
@@ -154,15 +165,18 @@ impl Witness {
             Look::Entries(from, to) => {
                 let from = read_place(asked, from, first)?;
                 let to = read_place(asked, to, second)?;
-                let reach = match self.places.entry(from) {
-                    Reach::Inside if is_beside(from, to) => Reach::Inside,
-                    Reach::Inside => self.places.entry(to),
-                    reach @ (Reach::Outside | Reach::Unknown) => reach,
-                };
-                self.judge(asked, watched, reach, |places| {
-                    let [from, to] = [from, to].map(|place| places.spell(place));
-                    [&from[..], b" -> ", &to].concat()
-                })
+                self.entries(asked, watched, from, to)
+            }
+            Look::Rename(from, to, flags) => {
+                let from = read_place(asked, from, first)?;
+                let to = read_place(asked, to, second)?;
+                let found = self.entries(asked, watched, from, to)?;
+                if found.is_none() && self.places.is_overlaid(from) {
+                    let flags = flags.map_or(0, |index| number(arguments[index]));
+                    let flags = flags.cast_unsigned();
+                    self.rename = Some(Rename::of(asked.id, from, to, flags));
+                }
+                Ok(found)
             }
             Look::File(at, links) => {
                 if arguments[at.1] == 0 {
@@ -206,6 +220,24 @@ impl Witness {
             Look::Itself => Ok(self.likely(asked, watched, String::new())),
             Look::Signal(index) => Ok(self.signal(asked, watched, number(arguments[index]))),
         }
+    }
+
+    fn entries(
+        &self,
+        asked: &Asked,
+        watched: &Watched,
+        from: Place<'_>,
+        to: Place<'_>,
+    ) -> io::Result<Option<Sight>> {
+        let reach = match self.places.entry(from) {
+            Reach::Inside if is_beside(from, to) => Reach::Inside,
+            Reach::Inside => self.places.entry(to),
+            reach @ (Reach::Outside | Reach::Unknown) => reach,
+        };
+        self.judge(asked, watched, reach, |places| {
+            let [from, to] = [from, to].map(|place| places.spell(place));
+            [&from[..], b" -> ", &to].concat()
+        })
     }
 
     fn judge(
@@ -399,53 +431,6 @@ fn is_beside(one: Place<'_>, other: Place<'_>) -> bool {
         && is_name(one.path)
         && is_name(other.path)
         && folder_of(one.path) == folder_of(other.path)
-}
-
-/// Returns what a refused call was about, as far as its registers and one path tell.
-fn refused_target(asked: &Asked) -> String {
-    let [first, second, third, ..] = asked.call.arguments;
-    let memory = Memory {
-        thread: asked.thread,
-    };
-    let path = |address| {
-        let mut bytes = Vec::new();
-        let read = memory.path(address, &mut bytes);
-        read.ok()
-            .filter(|()| !bytes.is_empty())
-            .map(|()| lossy(&bytes, TARGET_BYTES_MAX))
-    };
-    // A pointer says nothing, and is another one each time.
-    let plain = || match first {
-        0..POINTERS => format!("{first:#x}"),
-        _ => String::new(),
-    };
-    match c_long::from(asked.call.number) {
-        libc::SYS_mount
-        | libc::SYS_move_mount
-        | libc::SYS_open_tree
-        | libc::SYS_fspick
-        | libc::SYS_name_to_handle_at
-        | libc::SYS_mount_setattr => path(second).unwrap_or_else(plain),
-        libc::SYS_umount2
-        | libc::SYS_pivot_root
-        | libc::SYS_chroot
-        | libc::SYS_fsopen
-        | libc::SYS_swapon
-        | libc::SYS_swapoff
-        | libc::SYS_acct => path(first).unwrap_or_else(plain),
-        libc::SYS_socket => format!("family {first}, type {second:#x}, protocol {third}"),
-        libc::SYS_unshare | libc::SYS_clone => format!("flags {first:#x}"),
-        libc::SYS_ioctl => format!("request {second:#x}"),
-        libc::SYS_setsockopt => format!("level {second}, option {third}"),
-        libc::SYS_sendto => {
-            let [.., to, length] = asked.call.arguments;
-            let to = memory.address(to, length).unwrap_or(Address::Other);
-            format!("{to}, fast open")
-        }
-        libc::SYS_sendmsg | libc::SYS_sendmmsg => "fast open".to_owned(),
-        libc::SYS_ptrace => format!("request {first}, process {second}"),
-        _ => plain(),
-    }
 }
 
 #[cfg(test)]

@@ -55,6 +55,8 @@ pub(crate) enum Answer {
     GoOn,
     /// Nobody does it.
     Fail(c_int),
+    /// Somebody else has done it.
+    Done,
 }
 
 #[repr(C)]
@@ -153,6 +155,7 @@ impl Listener {
         match answer {
             Answer::GoOn => response.known.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
             Answer::Fail(errno) => response.known.error = -errno,
+            Answer::Done => {}
         }
         // SAFETY: the kernel reads the structure, which is as large as it wants it, as checked before.
         unsafe {

@@ -8,7 +8,7 @@ use cto_sandbox::{End, LaunchRequest, Overlay, Recorder, Root, Shown};
 use crate::support::{has_namespaces, run};
 use crate::workshop::{WORKSPACE, Workshop};
 
-fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     ["/usr/local/bin", "/usr/bin", "/bin"]
         .iter()
         .any(|folder| Path::new(folder).join(program).exists())
@@ -68,7 +68,7 @@ fn git_works_the_same_on_an_overlay() {
     clippy::disallowed_methods,
     reason = "test data needs no atomic writer"
 )]
-fn on_overlay(workshop: &Workshop, request: &mut LaunchRequest) {
+pub(crate) fn on_overlay(workshop: &Workshop, request: &mut LaunchRequest) {
     for name in ["upper", "work"] {
         std::fs::create_dir(workshop.path().join(name)).unwrap();
     }
@@ -82,7 +82,7 @@ fn on_overlay(workshop: &Workshop, request: &mut LaunchRequest) {
     });
 }
 
-fn make_removable(work: &Path) {
+pub(crate) fn make_removable(work: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let inner = work.join("work");
     std::fs::set_permissions(inner, std::fs::Permissions::from_mode(0o700)).unwrap();

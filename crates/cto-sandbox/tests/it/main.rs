@@ -12,6 +12,7 @@ mod proof;
 mod recorder;
 mod recorder_attacked;
 mod redteam;
+mod renames;
 mod root;
 mod support;
 mod workshop;
