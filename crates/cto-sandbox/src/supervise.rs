@@ -301,14 +301,16 @@ impl<'a> Running<'a> {
         loop {
             match control.read(&mut bytes) {
                 Ok(0) => break self.process.control = None,
-                Ok(count) => self.heard.take(&bytes[..count])?,
+                Ok(count) => {
+                    self.heard.take(&bytes[..count])?;
+                    for attempt in self.heard.attempts.drain(..) {
+                        self.output.tell(&attempt);
+                    }
+                }
                 Err(error) if not_now(&error) => break,
                 // A reset: the other side is gone with our words unread.
                 Err(_) => break self.process.control = None,
             }
-        }
-        for attempt in self.heard.attempts.drain(..) {
-            self.output.tell(&attempt);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::support::{Ran, has_namespaces, run};
 use crate::workshop::Workshop;
 
 const TOOLS: &str = include_str!("attack.py");
-const PYTHON: &str = "/usr/bin/python3";
+pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
 /// Runs Python under the recorder; `None` where this machine has none, or no namespaces.
 pub(crate) fn attack(workshop: &Workshop, program: &str) -> Option<Ran> {

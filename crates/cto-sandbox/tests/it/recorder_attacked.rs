@@ -4,7 +4,8 @@ use std::path::Path;
 
 use cto_sandbox::{AttemptKind, End, Recorder, Said, StopCause, StopToken};
 
-use crate::recorder::attack;
+use crate::harness::play_under;
+use crate::recorder::{PYTHON, attack};
 use crate::support::{has_namespaces, launcher, script, try_run};
 use crate::workshop::Workshop;
 
@@ -240,5 +241,34 @@ fn a_recorder_needs_a_root_of_its_own() {
     assert!(
         error.contains("the recorder needs a root of its own"),
         "{error}"
+    );
+}
+
+#[test]
+fn where_somebody_else_listens_already_the_recorder_is_missing_and_says_so() {
+    if !has_namespaces() || !Path::new(PYTHON).exists() {
+        return;
+    }
+    // The kernel gives one listener to a process and all that it starts.
+    let listen = r#"
+import ctypes, os, platform, struct, sys
+libc = ctypes.CDLL(None)
+class Filter(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+allow = Filter(1, struct.pack("HBBI", 6, 0, 0, 0x7fff0000))
+libc.prctl(38, 1, 0, 0, 0)
+listener = libc.syscall(277 if platform.machine() == "aarch64" else 317, 1, 8, ctypes.byref(allow))
+os.set_inheritable(listener, True)
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
+    let said = play_under(
+        &[PYTHON, "-I", "-c", listen],
+        "describe-built",
+        Path::new("/"),
+    );
+    assert!(
+        said.starts_with("Full as ")
+            && said.ends_with(" made made: without resource_limits recorder egress_forwarder"),
+        "{said}"
     );
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use cto_sandbox::End;
+use cto_sandbox::{End, Root, Shown};
 
 use crate::honest::{has, make_removable, on_overlay};
 use crate::support::{Ran, has_namespaces, run};
@@ -184,5 +184,52 @@ fn git_and_build_tools_rename_directories() {
         format!("below\ntree\n{files}\n"),
         "{}",
         ran.stderr
+    );
+}
+
+#[test]
+fn cargo_and_npm_build_in_an_overlay_and_their_directories_move() {
+    let cargo = Path::new(env!("CARGO"));
+    let toolchain = cargo.parent().and_then(Path::parent).unwrap();
+    let readable = fs::read_dir(toolchain).is_ok();
+    if !has_namespaces() || !readable || !has("cc") || !has("npm") {
+        return;
+    }
+    let workshop = workshop(true, FILES);
+    let mut request = workshop.script(
+        r#"set -e
+        export PATH="/opt/toolchain/bin:$PATH" CARGO_HOME="$HOME/cargo"
+        mv tree renamed && mkdir new && cd new && cargo init -q --vcs none --name tiny .
+        cargo build -q --offline && echo '//' >>src/main.rs && cargo run -q --offline
+        cd .. && mv new moved && cd moved && cargo run -q --offline && cd ..
+        mkdir pack && cd pack && echo '{"name":"pack","version":"1.0.0"}' >package.json && npm pack --offline --silent
+        cd .. && mkdir user && cd user && echo '{"name":"user","version":"1.0.0"}' >package.json
+        npm install --offline --no-audit --no-fund --silent ../pack/pack-1.0.0.tgz
+        mv node_modules other && npm ci --offline --no-audit --no-fund --silent && ls node_modules other"#,
+    );
+    let Root::Built(root) = &mut request.root else {
+        unreachable!("the workshop builds its root")
+    };
+    root.read_only.push(Shown {
+        from: toolchain.to_owned(),
+        at: "/opt/toolchain".into(),
+    });
+    on_overlay(&workshop, &mut request);
+    let ran = run(&request);
+    make_removable(&workshop.path().join("work"));
+    assert_eq!(ran.outcome.end, End::Exited(0), "{}", ran.stderr);
+    let last: Vec<_> = ran.stdout.lines().collect();
+    assert_eq!(
+        last,
+        [
+            "Hello, world!",
+            "Hello, world!",
+            "pack-1.0.0.tgz",
+            "node_modules:",
+            "pack",
+            "",
+            "other:",
+            "pack"
+        ]
     );
 }
