@@ -3,6 +3,7 @@
 mod checkout;
 mod measure;
 mod run;
+mod sandbox;
 
 use std::process::ExitCode;
 
@@ -12,6 +13,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
     match args.first().map(String::as_str) {
         Some("run") => run::run(&args[1..]),
         Some("checkout") => checkout::run(&args[1..]),
-        _ => bail!("name a benchmark: run, checkout"),
+        Some("sandbox") => sandbox::run(&args[1..]),
+        _ => bail!("name a benchmark: run, checkout, sandbox"),
     }
 }
