@@ -15,6 +15,7 @@ mod ground;
 mod help;
 mod hostile;
 mod judging;
+mod kills;
 mod live;
 mod load;
 mod packs;

@@ -1,0 +1,203 @@
+//! Two hundred runs whose harness, launcher, init or agent is killed at a random moment: nothing of them is left, nothing
+//! is lost.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use cto_contract::verify::Integrity;
+use cto_evidence::verify::{VerifyOptions, verify};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::ground::{Ground, TINY};
+
+const RUNS: u32 = 200;
+const WORKERS: u32 = 4;
+/// A run has some forty events; later numbers leave some runs alone.
+const EVENTS: usize = 48;
+/// A killed tree needs a moment to be gone.
+const GONE_WITHIN: Duration = Duration::from_secs(30);
+
+/// What the agent does: its change, a daemon that ignores signals, words that are events, and some work after them.
+const AGENT: &str = r#"echo new > a.txt
+(setsid sh -c 'trap "" TERM HUP; while :; do sleep 1000; done' "$0" &)
+n=0
+while [ $n -lt 8 ]; do
+    n=$((n + 1))
+    echo '{"schema":"cto.agent/v1","type":"plan","steps":["go on"]}'
+    m=0; while [ $m -lt 500 ]; do m=$((m + 1)); done
+done"#;
+
+/// Numbers that a failure can be repeated with.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % sides as u64) as usize
+    }
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let lists = threads
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            list.split_whitespace()
+                .map(|pid| pid.parse().unwrap())
+                .collect::<Vec<u32>>()
+        })
+        .collect()
+}
+
+/// Somebody so many generations below the harness, or the nearest to that who is there, with the generation.
+fn descendant(harness: u32, generations: usize, dice: &mut Dice) -> (u32, usize) {
+    let mut chosen = harness;
+    for generation in 0..generations {
+        let below = children(chosen);
+        let Some(next) = below.get(dice.roll(below.len().max(1))) else {
+            return (chosen, generation);
+        };
+        chosen = *next;
+    }
+    (chosen, generations)
+}
+
+/// What a worker saw of its runs.
+#[derive(Default)]
+struct Tally {
+    /// Runs that had given out their id, which is then never lost.
+    given: Vec<String>,
+    killed: [u32; 4],
+}
+
+fn one_run(ground: &Ground, marker: &str, dice: &mut Dice, tally: &mut Tally) {
+    let cases = ground.cases();
+    let mut args = vec!["run", TINY, "--events", "-q", "--cases"];
+    args.push(cases.to_str().unwrap());
+    if dice.roll(2) == 0 {
+        args.extend(["--engine", "command", "--", "sh", "-ec", AGENT, marker]);
+    }
+    let mut child = ground
+        .command(&args)
+        .env("CTO_HARNESS_ALLOW_COMMAND", "1")
+        .env("CTO_HARNESS_COMMAND_STAGE", "2")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (moment, generations) = (1 + dice.roll(EVENTS), dice.roll(4));
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut seen = 0;
+    let mut id = None;
+    for line in lines.map_while(Result::ok) {
+        seen += 1;
+        if seen == 2 {
+            let event: Value = serde_json::from_str(&line).unwrap();
+            id = event["run_id"].as_str().map(str::to_owned);
+        }
+        if seen == moment {
+            let (victim, generation) = descendant(child.id(), generations, dice);
+            let pid = Pid::from_raw(i32::try_from(victim).unwrap()).unwrap();
+            // Gone meanwhile is as good as killed.
+            if kill_process(pid, Signal::KILL).is_ok() {
+                tally.killed[generation] += 1;
+            }
+        }
+    }
+    child.wait().unwrap();
+    tally.given.extend(id);
+}
+
+/// Processes that this place shows in: by their command line, or by what is mounted for them.
+fn processes_of(marker: &str) -> Vec<String> {
+    let own = std::process::id().to_string();
+    let names = |path: &Path, file: &str| {
+        let bytes = std::fs::read(path.join(file)).unwrap_or_default();
+        bytes.windows(marker.len()).any(|w| w == marker.as_bytes())
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter(|e| e.file_name().to_string_lossy().parse::<u32>().is_ok())
+        .filter(|e| e.file_name().to_string_lossy() != own)
+        .filter(|e| names(&e.path(), "cmdline") || names(&e.path(), "mountinfo"))
+        .map(|e| std::fs::read_to_string(e.path().join("stat")).unwrap_or_default())
+        .collect()
+}
+
+fn nothing_is_left(ground: &Ground, marker: &str) {
+    let deadline = Instant::now() + GONE_WITHIN;
+    let mut left = processes_of(marker);
+    while !left.is_empty() && Instant::now() < deadline {
+        std::thread::yield_now();
+        left = processes_of(marker);
+    }
+    assert_eq!(left, Vec::<String>::new(), "processes are left");
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(marker), "a mount is left: {mounts}");
+    let work = std::fs::read_dir(ground.home().join("work")).unwrap();
+    assert_eq!(work.count(), 0, "scratch is left");
+}
+
+/// Every run that gave out its id is sealed, and every pack verifies.
+fn nothing_is_lost(ground: &Ground, tally: &Tally) {
+    let packs = ground.packs();
+    for id in &tally.given {
+        assert!(packs.contains(id), "{id} is lost");
+    }
+    for id in &packs {
+        let report = verify(&ground.pack(id), &VerifyOptions::default());
+        assert_eq!(report.integrity, Integrity::Ok, "{id}: {:?}", report.errors);
+    }
+}
+
+fn worker(seed: u64) -> [u32; 4] {
+    let mut dice = Dice(seed);
+    let ground = Ground::new();
+    ground.tiny();
+    let path = ground.path();
+    let marker = path.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut tally = Tally::default();
+    for _ in 0..RUNS / WORKERS {
+        one_run(&ground, &marker, &mut dice, &mut tally);
+    }
+    let (code, answer) = ground.json(&["recover"]);
+    assert_eq!(code, 0, "{answer}");
+    nothing_is_left(&ground, &marker);
+    nothing_is_lost(&ground, &tally);
+    tally.killed
+}
+
+#[test]
+#[expect(
+    clippy::print_stderr,
+    reason = "a failure is repeated by its seed, which only the output of the test can tell"
+)]
+fn two_hundred_runs_with_kills_leave_nothing_and_lose_nothing() {
+    let seed = RandomState::new().hash_one(0) | 1;
+    eprintln!("seed: {seed}");
+    let mut killed = [0; 4];
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKERS)
+            .map(|n| scope.spawn(move || worker(seed.wrapping_add(2 * u64::from(n)))))
+            .collect();
+        for worker in workers {
+            for (all, own) in killed.iter_mut().zip(worker.join().unwrap()) {
+                *all += own;
+            }
+        }
+    });
+    let [harness, launcher, init, agent] = killed;
+    eprintln!("killed: harness {harness}, launcher {launcher}, init {init}, agent {agent}");
+    assert!(killed.iter().all(|n| *n > 0), "{killed:?}");
+    assert!(killed.iter().sum::<u32>() > RUNS / 2, "{killed:?}");
+}
