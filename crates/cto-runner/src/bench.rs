@@ -17,8 +17,10 @@ use cto_sandbox::{
 };
 
 use crate::checks::GRACE;
+use crate::home::Home;
 use crate::inputs::{ResolvedInput, copy_tree};
 use crate::inside::{FAKE, Inside, ORACLE, SCRATCH, WORKSPACE};
+use crate::overlay_note::OverlayNote;
 
 /// What is the same for all benches of a run.
 pub(crate) struct Ground {
@@ -143,9 +145,10 @@ impl Ground {
         Ok(Root::Built(inside.root.clone()))
     }
 
-    /// Whether an overlay over this tree can be mounted here: tried, not guessed.
+    /// Whether an overlay over this tree can be mounted here: tried, unless it is known of the same place.
     pub(crate) fn can_overlay(
         &self,
+        home: &Home,
         launcher: &Launcher,
         lower: &Path,
         limits: Limits,
@@ -154,6 +157,10 @@ impl Ground {
         let Some(inside) = &self.inside else {
             return false;
         };
+        let note = OverlayNote::of(home, lower, &self.work);
+        if note.as_ref().is_ok_and(OverlayNote::holds) {
+            return true;
+        }
         let tried = || -> io::Result<bool> {
             let room = self.work.join("try");
             let part = |name: &str| room.join(name);
@@ -182,7 +189,11 @@ impl Ground {
             let launched = launcher.launch(&request, stop, &mut |_| {});
             Ok(launched.is_ok_and(|o| o.end == End::Exited(0)))
         };
-        tried().unwrap_or(false)
+        let can = tried().unwrap_or(false);
+        if let (true, Ok(note)) = (can, note) {
+            drop(note.keep());
+        }
+        can
     }
 }
 

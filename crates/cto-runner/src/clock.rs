@@ -29,10 +29,13 @@ pub(crate) fn boot_ns() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
+/// Stands for the id of a boot that the kernel does not tell.
+pub(crate) const BOOT_UNKNOWN: &str = "unknown";
+
 /// The kernel's id of this boot.
 pub(crate) fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map_or_else(|_| "unknown".to_owned(), |s| s.trim().to_owned())
+        .map_or_else(|_| BOOT_UNKNOWN.to_owned(), |s| s.trim().to_owned())
 }
 
 /// Fills random bytes from the kernel.

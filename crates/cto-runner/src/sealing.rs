@@ -8,6 +8,7 @@ use cto_contract::ids::Digest;
 use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::verify::VerifyReport;
+use cto_contract::words::RunStatus;
 use cto_evidence::seal::{SealInput, Sealed, seal};
 use cto_evidence::verify::{VerifyOptions, verify};
 use cto_evidence::writer::PackWriter;
@@ -22,6 +23,7 @@ use cto_store::RunSealed;
 use crate::clock;
 use crate::harness::{Harness, RunError, RunResult};
 use crate::live::{Book, Live};
+use crate::overlay_note::OverlayNote;
 
 type SealFailure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -85,6 +87,9 @@ impl Closing<'_> {
             ..VerifyOptions::default()
         };
         let verified = verify(self.pack, &options);
+        if sealed.report.verdict.status != RunStatus::Pass {
+            OverlayNote::forget(&self.harness.home);
+        }
         self.harness.store().run_sealed(&sealed_row(
             &sealed.report,
             &sealed.pack_digest,

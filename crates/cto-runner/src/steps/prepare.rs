@@ -90,6 +90,7 @@ impl Live<'_> {
         let has_setup = !self.contract.setup_commands.is_empty();
         let overlay = (files >= OVERLAY_FILES_MIN || has_setup)
             && ground.can_overlay(
+                &self.harness.home,
                 &self.harness.launcher,
                 &baseline.root,
                 self.limits.sandbox(),
