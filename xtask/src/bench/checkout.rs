@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use super::measure::{Cost, alternate, measure, median_wall};
-use super::run::{FORBIDDEN, interpreter_first, machine};
+use super::case::{self, FORBIDDEN};
+use super::measure::{Cost, alternate, mean_cpu, measure, median_wall};
+use super::run::{interpreter_first, machine};
 use crate::process::{cargo, output_of};
 use crate::workspace::Workspace;
 
@@ -347,26 +348,7 @@ impl Bench {
             .matches("\"id\":")
             .count();
         for n in shipped..RUNS {
-            let dir = cases.join(format!("small-{n:03}"));
-            std::fs::create_dir_all(dir.join("workspace"))?;
-            std::fs::write(
-                dir.join("workspace/adder.py"),
-                "def add(a, b):\n    return a - b\n",
-            )?;
-            std::fs::write(
-                dir.join("workspace/test_adder.py"),
-                "import unittest\n\nfrom adder import add\n\n\nclass Adds(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 2), 4)\n",
-            )?;
-            std::fs::write(
-                dir.join("fake.patch"),
-                "diff --git a/adder.py b/adder.py\n--- a/adder.py\n+++ b/adder.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n",
-            )?;
-            std::fs::write(
-                dir.join("case.yaml"),
-                format!(
-                    "schema: cto.case/v1\nid: small-{n:03}\ntitle: Add\ninstruction: Make add add\nallowed_paths: [adder.py]\nforbidden_actions: {FORBIDDEN}\nverification_commands: [{{run: python3 -m unittest -q, must_fail_before: true}}]\n"
-                ),
-            )?;
+            case::write(&cases, &format!("small-{n:03}"))?;
         }
         let matrix = |jobs: &'static str| {
             let cases = &cases;
@@ -382,6 +364,12 @@ impl Bench {
         let (two, one) = alternate(rounds, matrix("2"), matrix("1"))?;
         println!("{RUNS} fake runs by `cto matrix`, two at a time against one after the other");
         tell("--jobs 2 against --jobs 1", &two, &one, Goal::Faster(1.7));
+        // A run has several processes at once, so what is left to gain is what one after the other leaves idle.
+        let busy = mean_cpu(&one) / median_wall(&one);
+        println!(
+            "  one after the other keeps {busy:.2} cores busy: on two, {:.2} × is the most that can be had",
+            2.0 / busy
+        );
         Ok(())
     }
 }

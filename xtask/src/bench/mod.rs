@@ -1,5 +1,6 @@
 //! Benchmarks: every figure is a ratio of two things measured side by side in one run.
 
+mod case;
 mod checkout;
 mod measure;
 mod run;

@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
+use super::case::{self, FORBIDDEN};
 use super::measure::{Cost, alternate, mean_cpu, measure, median_wall};
 use crate::process::{cargo, output_of};
 use crate::python;
 use crate::workspace::Workspace;
-
-pub(super) const FORBIDDEN: &str = "[push, merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation]";
 
 /// The work without a harness: two copies, patch, verify, diff. With a third argument the checks run three times, as the
 /// harness runs them: on the baseline, on the change, and once more.
@@ -115,9 +114,9 @@ impl Bench {
     /// A case with so many files, of which one changes.
     fn case(&self, files: usize) -> anyhow::Result<PathBuf> {
         let id = format!("bench-{files}");
-        let dir = self.place.path().join("cases").join(&id);
+        let cases = self.place.path().join("cases");
+        let dir = cases.join(&id);
         let tree = dir.join("workspace");
-        std::fs::create_dir_all(&tree)?;
         for n in 0..files - 2 {
             let below = tree.join(format!("data/{:03}", n / 100));
             if n % 100 == 0 {
@@ -128,21 +127,7 @@ impl Bench {
                 format!("record {n}\n").repeat(20),
             )?;
         }
-        std::fs::write(tree.join("adder.py"), "def add(a, b):\n    return a - b\n")?;
-        std::fs::write(
-            tree.join("test_adder.py"),
-            "import unittest\n\nfrom adder import add\n\n\nclass Adds(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(add(2, 2), 4)\n",
-        )?;
-        std::fs::write(
-            dir.join("fake.patch"),
-            "diff --git a/adder.py b/adder.py\n--- a/adder.py\n+++ b/adder.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n",
-        )?;
-        std::fs::write(
-            dir.join("case.yaml"),
-            format!(
-                "schema: cto.case/v1\nid: {id}\ntitle: Add\ninstruction: Make add add\nallowed_paths: [adder.py]\nforbidden_actions: {FORBIDDEN}\nverification_commands: [{{run: python3 -m unittest -q, must_fail_before: true}}]\n"
-            ),
-        )?;
+        case::write(&cases, &id)?;
         Ok(dir)
     }
 
