@@ -63,12 +63,62 @@ pub(crate) fn create_file(
 
 /// The same in a directory that is open already; the name has no `/` in it.
 pub(crate) fn create_in(parent: BorrowedFd<'_>, name: &[u8], permissions: u32) -> io::Result<File> {
-    if name.contains(&b'/') {
-        return Err(Errno::XDEV.into());
-    }
+    let name = plain(name)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(platform::raw_mode(permissions));
     Ok(File::from(openat(parent, name, flags, mode)?))
+}
+
+/// The directory that was used last, kept open: neighbours in a sorted list mostly share theirs.
+pub(crate) struct Nearby<'a> {
+    pub(crate) root: BorrowedFd<'a>,
+    pub(crate) directory: TreePath,
+    handle: Option<OwnedFd>,
+}
+
+impl<'a> Nearby<'a> {
+    pub(crate) fn new(root: BorrowedFd<'a>) -> Self {
+        Self {
+            root,
+            directory: TreePath::root(),
+            handle: None,
+        }
+    }
+
+    /// Returns a directory; `prepare` is called before one is opened that was not used last.
+    pub(crate) fn at(
+        &mut self,
+        directory: &[u8],
+        prepare: impl FnOnce(&Self, &TreePath) -> io::Result<()>,
+    ) -> io::Result<BorrowedFd<'_>> {
+        if directory.is_empty() {
+            return Ok(self.root);
+        }
+        if self.handle.is_none() || self.directory.as_bytes() != directory {
+            let directory = TreePath::from(directory);
+            prepare(self, &directory)?;
+            self.handle = Some(open_handle(self.root, &directory)?);
+            self.directory = directory;
+        }
+        Ok(self.handle.as_ref().map_or(self.root, AsFd::as_fd))
+    }
+
+    /// Opens a file as [`open_file`] does.
+    pub(crate) fn open_file(&mut self, path: &TreePath) -> io::Result<File> {
+        let parent = self.at(path.parent(), |_, _| Ok(()))?;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(parent, plain(path.name())?, flags, Mode::empty())?;
+        Ok(File::from(file))
+    }
+}
+
+/// Returns a name that leads nowhere else than to an entry of the directory it is looked up in.
+fn plain(name: &[u8]) -> io::Result<&[u8]> {
+    if matches!(name, b"" | b"." | b"..") || name.contains(&b'/') {
+        return Err(Errno::XDEV.into());
+    }
+    Ok(name)
 }
 
 /// Makes a directory with exactly the usual permissions, whatever the umask.

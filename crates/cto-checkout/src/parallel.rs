@@ -10,11 +10,20 @@ pub(crate) fn map<T: Sync, R: Send, E: Send>(
     items: &[T],
     work: impl Fn(&mut Vec<u8>, &T) -> Result<R, E> + Sync,
 ) -> Result<Vec<R>, E> {
+    map_with(items, Vec::new, work)
+}
+
+/// The same with anything that neighbours can share.
+pub(crate) fn map_with<T: Sync, S, R: Send, E: Send>(
+    items: &[T],
+    start: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, &T) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
     let run = |chunk: &[T]| {
-        let mut buffer = Vec::new();
+        let mut shared = start();
         chunk
             .iter()
-            .map(|item| work(&mut buffer, item))
+            .map(|item| work(&mut shared, item))
             .collect::<Result<Vec<R>, E>>()
     };
     if items.len() <= CHUNK_FILES {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, fchmod, fstat, statat, symlinkat};
 
-use crate::beneath;
+use crate::beneath::{self, Nearby};
 use crate::manifest::{EntryMode, directories_of};
 use crate::platform::raw_mode;
 use crate::stamp::Stamp;
@@ -27,72 +27,44 @@ pub(crate) fn make_root(path: &Path) -> io::Result<OwnedFd> {
     beneath::open_root(path)
 }
 
-/// The directory that was written in last, kept open: neighbours in a sorted list mostly share theirs.
-pub(crate) struct Spot<'a> {
-    root: BorrowedFd<'a>,
-    directory: TreePath,
-    handle: Option<OwnedFd>,
-}
+/// Where a tree is being written: directories are made when the first file in them is.
+pub(crate) struct Spot<'a>(Nearby<'a>);
 
 impl<'a> Spot<'a> {
     pub(crate) fn new(root: BorrowedFd<'a>) -> Self {
-        Self {
-            root,
-            directory: TreePath::root(),
-            handle: None,
-        }
+        Self(Nearby::new(root))
     }
 
     /// Makes a file that must not exist yet, and the directories above it that do not.
     pub(crate) fn create(&mut self, path: &TreePath, mode: EntryMode) -> io::Result<File> {
-        let parent = self.at(path.parent())?;
+        let parent = self.0.at(path.parent(), make_directories)?;
         beneath::create_in(parent, path.name(), mode.permissions())
     }
 
     /// Makes a link, likewise, and returns its stamp.
     pub(crate) fn link(&mut self, path: &TreePath, target: &[u8]) -> io::Result<Stamp> {
-        let parent = self.at(path.parent())?;
+        let parent = self.0.at(path.parent(), make_directories)?;
         symlinkat(target, parent, path.name())?;
         let stat = statat(parent, path.name(), AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(Stamp::of(&stat))
     }
+}
 
-    fn at(&mut self, directory: &[u8]) -> io::Result<BorrowedFd<'_>> {
-        if directory.is_empty() {
-            return Ok(self.root);
+/// Makes a directory and those above it, but for those that lie above the last one too.
+fn make_directories(last: &Nearby<'_>, directory: &TreePath) -> io::Result<()> {
+    let made = last.directory.as_bytes();
+    for path in directories_of(std::iter::once(&directory.join(b"x"))) {
+        let bytes = path.as_bytes();
+        if made.starts_with(bytes) && matches!(made.get(bytes.len()), None | Some(b'/')) {
+            continue;
         }
-        let same = self.directory.as_bytes() == directory;
-        let handle = match self.handle.take().filter(|_| same) {
-            Some(handle) => handle,
-            None => {
-                let directory = TreePath::from(directory);
-                self.make(&directory)?;
-                let opened = beneath::open_handle(self.root, &directory)?;
-                self.directory = directory;
-                opened
-            }
-        };
-        let handle: &OwnedFd = self.handle.insert(handle);
-        Ok(handle.as_fd())
-    }
-
-    fn make(&self, directory: &TreePath) -> io::Result<()> {
-        let made = self.directory.as_bytes();
-        for path in directories_of(std::iter::once(&directory.join(b"x"))) {
-            let path_bytes = path.as_bytes();
-            let is_made = made.starts_with(path_bytes)
-                && matches!(made.get(path_bytes.len()), None | Some(b'/'));
-            if is_made {
-                continue;
-            }
-            match beneath::make_directory(self.root, &path) {
-                // Another thread was here, or this one with a file further up.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                made => made?,
-            }
+        match beneath::make_directory(last.root, &path) {
+            // Another thread was here, or this one with a file further up.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Gives a new file its final permissions, which the umask may have narrowed, and returns its stamp.

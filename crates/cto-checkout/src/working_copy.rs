@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, CWD, Mode, fchmod, fstat, statat};
 
 use crate::baseline::Baseline;
+use crate::beneath::Nearby;
 use crate::changes::Changes;
 use crate::manifest::{Entry, EntryMode, Manifest};
 use crate::oid::TreeId;
 use crate::scan::{Known, Scan, ScanCaps, ScanError, read_exactly, scan};
 use crate::stamp::{self, Stamp};
 use crate::tree_path::TreePath;
+use crate::tree_writer::Spot;
 use crate::{beneath, parallel, platform, tree_writer};
 
 /// Sharing blocks costs two more system calls; for small files copying the bytes is faster.
@@ -59,17 +61,16 @@ impl WorkingCopy {
             path: dest.to_owned(),
             source,
         })?;
-        for path in baseline.manifest.directories() {
-            beneath::make_directory(root.as_fd(), &path)
-                .map_err(|source| CopyError::Write { path, source })?;
-        }
-        let copying = Copying {
-            source: source.as_fd(),
-            dest: root.as_fd(),
-            clones: AtomicBool::new(true),
+        let clones = AtomicBool::new(true);
+        let copying = || Copying {
+            source: Nearby::new(source.as_fd()),
+            dest: Spot::new(root.as_fd()),
+            buffer: Vec::new(),
+            clones: &clones,
         };
-        let stamps = parallel::map(baseline.manifest.entries(), |buffer, (path, entry)| {
-            copying.entry(path, entry, buffer)
+        let entries = baseline.manifest.entries();
+        let stamps = parallel::map_with(entries, copying, |copying, (path, entry)| {
+            copying.entry(path, entry)
         })?;
         let stamps = stamp::settle(root.as_fd(), stamps);
         Ok(Self {
@@ -169,19 +170,15 @@ fn changes(before: &Manifest, scan: Scan) -> Changes {
 }
 
 struct Copying<'a> {
-    source: BorrowedFd<'a>,
-    dest: BorrowedFd<'a>,
+    source: Nearby<'a>,
+    dest: Spot<'a>,
+    buffer: Vec<u8>,
     /// Cleared at the first refusal, so that it is asked once and not for every file.
-    clones: AtomicBool,
+    clones: &'a AtomicBool,
 }
 
 impl Copying<'_> {
-    fn entry(
-        &self,
-        path: &TreePath,
-        entry: &Entry,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Stamp, CopyError> {
+    fn entry(&mut self, path: &TreePath, entry: &Entry) -> Result<Stamp, CopyError> {
         let read_failed = |source| CopyError::Read {
             path: path.clone(),
             source,
@@ -191,17 +188,14 @@ impl Copying<'_> {
             source,
         };
         if entry.mode == EntryMode::Symlink {
-            let target = beneath::read_link(self.source, path).map_err(read_failed)?;
-            tree_writer::write(self.dest, path, entry.mode, &target).map_err(write_failed)?;
-            let stat = beneath::stat(self.dest, path).map_err(write_failed)?;
-            return Ok(Stamp::of(&stat));
+            let target = beneath::read_link(self.source.root, path).map_err(read_failed)?;
+            return self.dest.link(path, &target).map_err(write_failed);
         }
-        let content = beneath::open_file(self.source, path).map_err(read_failed)?;
-        let mut copy = beneath::create_file(self.dest, path, entry.mode.permissions())
-            .map_err(write_failed)?;
+        let content = self.source.open_file(path).map_err(read_failed)?;
+        let mut copy = self.dest.create(path, entry.mode).map_err(write_failed)?;
         if !self.clone_blocks(&content, &copy, entry.size) {
             let mut unwritten = None;
-            let complete = read_exactly(content, entry.size, buffer, |piece| {
+            let complete = read_exactly(content, entry.size, &mut self.buffer, |piece| {
                 copy.write_all(piece).map_err(|error| {
                     let kind = error.kind();
                     unwritten = Some(error);

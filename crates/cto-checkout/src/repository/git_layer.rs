@@ -16,7 +16,7 @@ use crate::baseline_record::BaselineRecord;
 use crate::beneath;
 use crate::git::{Call, GitError};
 use crate::git_dir::ObjectKind;
-use crate::manifest::{Entry, EntryMode, Manifest};
+use crate::manifest::{Entry, EntryMode, Manifest, Trees};
 use crate::oid::{Oid, TreeId};
 use crate::parallel;
 use crate::remove::remove_tree;
@@ -73,6 +73,9 @@ struct Design {
     /// The object of the one commit, if it is made here.
     commit: Vec<u8>,
 }
+
+/// Where a layer without an index lies, and the trees that it holds.
+type Begun = (PathBuf, Trees);
 
 impl Design {
     fn layer(&self, place: &Path, manifest: &Arc<Manifest>, freshness: Freshness) -> GitLayer {
@@ -150,7 +153,7 @@ impl Repository {
         let (baseline, stamps) = match written {
             Ok(written) => written,
             Err(error) => {
-                if let Ok(begun) = begun {
+                if let Ok((begun, _)) = begun {
                     remove_tree(&begun)?;
                 }
                 return Err(error);
@@ -195,11 +198,12 @@ impl Repository {
         design: &Design,
         manifest: &Manifest,
         cache: &BaselineCache,
-    ) -> Result<PathBuf, RepositoryError> {
+    ) -> Result<Begun, RepositoryError> {
+        let trees = manifest.trees();
         let fresh = cache.fresh(format_args!("{}-{}", design.tree_id, design.name))?;
         let begin = || {
             let objects = match design.history {
-                History::None => self.objects_of_tree(manifest, design.head, &design.commit)?,
+                History::None => self.objects_of_tree(manifest, &trees, design)?,
                 History::Ancestors => Objects::Ancestors(design.head),
             };
             self.make(&fresh, design.head, &objects)
@@ -208,7 +212,7 @@ impl Repository {
             remove_tree(&fresh)?;
             return Err(error);
         }
-        Ok(fresh)
+        Ok((fresh, trees))
     }
 
     fn may_show_history(&self, withheld: &[TreePath]) -> Result<(), RepositoryError> {
@@ -231,18 +235,17 @@ impl Repository {
     fn objects_of_tree(
         &self,
         manifest: &Manifest,
-        head: Oid,
-        commit: &[u8],
+        trees: &Trees,
+        design: &Design,
     ) -> Result<Objects, RepositoryError> {
-        let trees = manifest.trees();
         self.git_dir
-            .write_object(ObjectKind::Commit, &head, commit)?;
+            .write_object(ObjectKind::Commit, &design.head, &design.commit)?;
         let known = self.known_trees(trees.values().map(|tree| &tree.oid))?;
         for tree in trees.values().filter(|tree| !known.contains(&tree.oid)) {
             self.git_dir
                 .write_object(ObjectKind::Tree, &tree.oid, &tree.content)?;
         }
-        let mut listed = vec![head];
+        let mut listed = vec![design.head];
         listed.extend(trees.values().map(|tree| tree.oid));
         listed.extend(manifest.iter().map(|(_, entry)| entry.oid));
         let mut seen = HashSet::with_capacity(listed.len());
@@ -377,7 +380,7 @@ impl GitLayer {
             }
         })
         .map_err(RepositoryError::read(copy.path()))?;
-        let index = index_file::encode(&self.manifest, &stamps, owner());
+        let index = index_file::encode(&self.manifest, &stamps, owner(), &self.manifest.trees());
         write(&dest, &[("index", &index)])
     }
 }
@@ -392,7 +395,7 @@ fn owner() -> Owner {
 /// Adds the index of the files and puts the layer in its place beside the baseline.
 fn finish_layer(
     design: &Design,
-    begun: &Path,
+    (begun, trees): &Begun,
     manifest: &Manifest,
     stamps: &[Stamp],
     cache: &BaselineCache,
@@ -401,10 +404,10 @@ fn finish_layer(
     let layer = place.join(&design.name);
     let finish = || {
         remove_tree(&layer)?;
-        let index = index_file::encode(manifest, stamps, owner());
+        let index = index_file::encode(manifest, stamps, owner(), trees);
         write(&begun.join(".git"), &[("index", &index)])?;
         write_record(begun, &place.join(format!("{}.files", design.name)))?;
-        renameat_with(CWD, begun, CWD, &layer, RenameFlags::NOREPLACE)
+        renameat_with(CWD, begun.as_path(), CWD, &layer, RenameFlags::NOREPLACE)
             .map_err(|errno| RepositoryError::write(&layer)(errno.into()))
     };
     if let Err(error) = finish() {

@@ -18,7 +18,12 @@ pub(crate) struct Owner {
 }
 
 /// Returns the bytes of an index that holds every entry of the tree with the stamp of its file.
-pub(crate) fn encode(manifest: &Manifest, stamps: &[Stamp], owner: Owner) -> Vec<u8> {
+pub(crate) fn encode(
+    manifest: &Manifest,
+    stamps: &[Stamp],
+    owner: Owner,
+    trees: &Trees,
+) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(manifest.len() * 112 + 64);
     bytes.extend_from_slice(b"DIRC");
     push(&mut bytes, u64::from(VERSION));
@@ -26,11 +31,11 @@ pub(crate) fn encode(manifest: &Manifest, stamps: &[Stamp], owner: Owner) -> Vec
     for ((path, entry), stamp) in manifest.iter().zip(stamps) {
         push_entry(&mut bytes, path, entry, stamp, owner);
     }
-    let mut trees = Vec::new();
-    push_tree(&mut trees, b"", manifest.entries(), 0, &manifest.trees());
+    let mut cached = Vec::new();
+    push_tree(&mut cached, b"", manifest.entries(), 0, trees);
     bytes.extend_from_slice(b"TREE");
-    push(&mut bytes, trees.len() as u64);
-    bytes.extend_from_slice(&trees);
+    push(&mut bytes, cached.len() as u64);
+    bytes.extend_from_slice(&cached);
     let sum = Sha1::digest(&bytes);
     bytes.extend_from_slice(&sum);
     bytes

@@ -217,7 +217,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_back((manifest, stamps) in tree()) {
-            let bytes = index_file::encode(&manifest, &stamps, Owner { uid: 3, gid: 4 });
+            let bytes = index_file::encode(&manifest, &stamps, Owner { uid: 3, gid: 4 }, &manifest.trees());
             let read = parse(&bytes).unwrap();
             prop_assert_eq!(read.len(), manifest.len());
             for ((entry, (path, _)), stamp) in read.iter().zip(manifest.iter()).zip(&stamps) {
@@ -236,7 +236,7 @@ mod tests {
             at in any::<prop::sample::Index>(),
             byte in any::<u8>(),
         ) {
-            let mut bytes = index_file::encode(&manifest, &stamps, Owner { uid: 0, gid: 0 });
+            let mut bytes = index_file::encode(&manifest, &stamps, Owner { uid: 0, gid: 0 }, &manifest.trees());
             drop(parse(&bytes[..cut.index(bytes.len())]));
             let at = at.index(bytes.len());
             bytes[at] = byte;

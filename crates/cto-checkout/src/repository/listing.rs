@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use rayon::prelude::*;
+
 use crate::baseline::BaselineCache;
 use crate::git::{Call, GitError};
 use crate::import::ImportCaps;
@@ -15,6 +17,8 @@ use crate::tree_path::TreePath;
 const LIST_WALL: Duration = Duration::from_secs(120);
 /// Mode, type, id and the marks between them, for each entry beside its path.
 const ENTRY_BYTES: u64 = 64;
+/// So many rows are read by one thread before another may take over.
+const ROWS_AT_ONCE: usize = 512;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listed {
@@ -96,9 +100,8 @@ fn read(
 }
 
 fn check(listed: Vec<Listed>, caps: &ImportCaps) -> Result<Manifest, RepositoryError> {
-    let unsupported = RepositoryError::unsupported;
     if listed.len() as u64 > caps.entries {
-        return Err(unsupported(
+        return Err(RepositoryError::unsupported(
             UnsupportedKind::TooManyFiles,
             format_args!(
                 "the tree has {} files, more than {}",
@@ -107,40 +110,50 @@ fn check(listed: Vec<Listed>, caps: &ImportCaps) -> Result<Manifest, RepositoryE
             ),
         ));
     }
-    let mut entries = Vec::with_capacity(listed.len());
-    for Listed { path, oid, mode } in listed {
-        let Some(mode) = mode else {
-            return Err(unsupported(
-                UnsupportedKind::Submodules,
-                format_args!("`{path}` is a submodule"),
-            ));
-        };
-        if path.as_bytes().len() > caps.path_bytes || path.depth() > caps.depth {
-            return Err(unsupported(
-                UnsupportedKind::PathTooLong,
-                format_args!(
-                    "`{path}` is longer than {} bytes or deeper than {} directories",
-                    caps.path_bytes, caps.depth
-                ),
-            ));
-        }
-        if path.has_git_component() || !path.is_well_formed() {
-            return Err(unsupported(
-                UnsupportedKind::NameRefusedByGit,
-                format_args!("`{path}` cannot be checked out everywhere"),
-            ));
-        }
-        let size = 0;
-        entries.push((path, Entry { mode, oid, size }));
-    }
+    let judged: Vec<Result<_, RepositoryError>> = listed
+        .into_par_iter()
+        .with_min_len(ROWS_AT_ONCE)
+        .map(|row| entry_of(row, caps))
+        .collect();
+    // The first in order is the one that is told, however the cores took turns.
+    let entries = judged.into_iter().collect::<Result<_, _>>()?;
     Manifest::from_entries(entries)
         .map_err(|error| RepositoryError::unsupported(UnsupportedKind::IrregularTree, error))
 }
 
+fn entry_of(row: Listed, caps: &ImportCaps) -> Result<(TreePath, Entry), RepositoryError> {
+    let Listed { path, oid, mode } = row;
+    let Some(mode) = mode else {
+        return Err(RepositoryError::unsupported(
+            UnsupportedKind::Submodules,
+            format_args!("`{path}` is a submodule"),
+        ));
+    };
+    if path.as_bytes().len() > caps.path_bytes || path.depth() > caps.depth {
+        return Err(RepositoryError::unsupported(
+            UnsupportedKind::PathTooLong,
+            format_args!(
+                "`{path}` is longer than {} bytes or deeper than {} directories",
+                caps.path_bytes, caps.depth
+            ),
+        ));
+    }
+    if path.has_git_component() || !path.is_well_formed() {
+        return Err(RepositoryError::unsupported(
+            UnsupportedKind::NameRefusedByGit,
+            format_args!("`{path}` cannot be checked out everywhere"),
+        ));
+    }
+    let size = 0;
+    Ok((path, Entry { mode, oid, size }))
+}
+
 /// Reads `<mode> <type> <id>\t<path>` up to each NUL; `None` for anything else.
 fn parse(answer: &[u8]) -> Option<Vec<Listed>> {
-    answer
-        .split_inclusive(|&byte| byte == 0)
+    let records: Vec<&[u8]> = answer.split_inclusive(|&byte| byte == 0).collect();
+    records
+        .par_iter()
+        .with_min_len(ROWS_AT_ONCE)
         .map(|record| parse_record(record.strip_suffix(b"\0")?))
         .collect()
 }
