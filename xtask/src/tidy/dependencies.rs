@@ -13,6 +13,7 @@ const MAP: &[(&str, &[&str])] = &[
     ("cto-agent", &["cto-contract"]),
     ("cto-checkout", &["cto-contract", "cto-rules"]),
     ("cto-sandbox", &[]),
+    ("cto-egress", &[]),
     ("cto-store", &["cto-contract"]),
     (
         "cto-runner",
@@ -63,6 +64,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("indicatif", &["cto-cli"]),
     ("libc", &["cto-sandbox"]),
     ("nix", &["cto-sandbox"]),
+    ("rustls", &["cto-egress"]),
+    ("rustls-native-certs", &["cto-egress"]),
     ("rayon", &["cto-checkout", "cto-evidence"]),
     ("serde_json_canonicalizer", &["cto-evidence", "cto-store"]),
     ("sqlx", &["cto-cli", "cto-runner", "cto-store"]),

@@ -1,0 +1,205 @@
+//! The listener's loop: one thread that accepts, one for each connection, and an end for all of them.
+
+use std::io::{self, PipeWriter};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+
+use crate::api::Api;
+use crate::budget::Budget;
+use crate::conceal::Telling;
+use crate::exchange::{self, Visit};
+use crate::link::Route;
+use crate::meter::Meter;
+use crate::record::Traffic;
+use crate::request::Doorway;
+use crate::wire::StopSign;
+
+/// Connections that are served at once; one more is answered that there are too many.
+const CONNECTIONS_MAX: usize = 32;
+
+/// How long anything may take. None of them is a promise of an upstream: the run's own clock is shorter or longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// For the head of a request, from the moment of the connection.
+    pub head: Duration,
+    /// For the whole request.
+    pub request: Duration,
+    pub connect: Duration,
+    /// Until the first byte of an answer: a model may think.
+    pub answer: Duration,
+    /// Between two pieces of an answer.
+    pub idle: Duration,
+    /// For an agent to take what it asked for.
+    pub taking: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(10),
+            request: Duration::from_secs(60),
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(600),
+            idle: Duration::from_secs(300),
+            taking: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What is offered, and how much of it.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    pub apis: Vec<Api>,
+    pub budget: Budget,
+    pub deadlines: Deadlines,
+}
+
+/// Why there is no forwarder.
+#[derive(Debug, thiserror::Error)]
+pub enum ForwarderError {
+    #[error("there is nothing to listen on")]
+    NoListener,
+    #[error("the forwarder could not {what}")]
+    Start {
+        what: &'static str,
+        source: io::Error,
+    },
+}
+
+/// A forwarder at work. Dropping it stops it.
+#[derive(Debug)]
+pub struct Forwarder {
+    shared: Arc<Shared>,
+    /// Its end tells every thread to end.
+    alive: Option<PipeWriter>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+/// What all threads share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) route: Route,
+    pub(crate) door: Doorway,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) meter: Meter,
+    pub(crate) stop: StopSign,
+    pub(crate) is_over: AtomicBool,
+    /// All that an agent must not read about its upstream.
+    pub(crate) telling: Telling,
+}
+
+impl Forwarder {
+    /// Serves these listeners, which share one port, until it is stopped.
+    pub fn start(
+        listeners: Vec<TcpListener>,
+        route: Route,
+        terms: Terms,
+    ) -> Result<Self, ForwarderError> {
+        let failed = |what| move |source| ForwarderError::Start { what, source };
+        let first = listeners.first().ok_or(ForwarderError::NoListener)?;
+        let port = first.local_addr().map_err(failed("name its port"))?.port();
+        for listener in &listeners {
+            let set = listener.set_nonblocking(true);
+            set.map_err(failed("prepare its listener"))?;
+        }
+        let (stop, alive) = io::pipe().map_err(failed("make its stop sign"))?;
+        let mut telling = route.telling_words();
+        telling.extend(route.upstream.key.iter().map(|key| key.reveal().to_owned()));
+        let shared = Arc::new(Shared {
+            route,
+            door: Doorway {
+                port,
+                apis: terms.apis,
+            },
+            deadlines: terms.deadlines,
+            meter: Meter::new(terms.budget),
+            stop: Arc::new(stop),
+            is_over: AtomicBool::new(false),
+            telling: Telling(telling),
+        });
+        let own = Arc::clone(&shared);
+        let acceptor = Builder::new()
+            .name("cto-egress".to_owned())
+            .spawn(move || accept_all(&listeners, &own))
+            .map_err(failed("start its thread"))?;
+        Ok(Self {
+            shared,
+            alive: Some(alive),
+            acceptor: Some(acceptor),
+        })
+    }
+
+    /// Returns what passed so far.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.shared.meter.traffic()
+    }
+
+    /// Ends all connections and threads, and returns what passed.
+    #[must_use]
+    pub fn stop(mut self) -> Traffic {
+        self.end();
+        self.traffic()
+    }
+
+    fn end(&mut self) {
+        self.shared.is_over.store(true, Ordering::Release);
+        drop(self.alive.take());
+        if let Some(acceptor) = self.acceptor.take() {
+            acceptor.join().ok();
+        }
+    }
+}
+
+impl Drop for Forwarder {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn accept_all(listeners: &[TcpListener], shared: &Arc<Shared>) {
+    let mut visits: Vec<JoinHandle<()>> = Vec::new();
+    while wait_for_visitor(listeners, shared) {
+        for listener in listeners {
+            if let Ok((stream, _)) = listener.accept() {
+                visits.retain(|visit| !visit.is_finished());
+                receive(stream, shared, &mut visits);
+            }
+        }
+    }
+    // They have seen the same sign, and none of them waits for anything else.
+    for visit in visits {
+        visit.join().ok();
+    }
+}
+
+/// Returns false when all is over.
+fn wait_for_visitor(listeners: &[TcpListener], shared: &Shared) -> bool {
+    let mut fds: Vec<_> = std::iter::once(shared.stop.as_fd())
+        .chain(listeners.iter().map(AsFd::as_fd))
+        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        .collect();
+    match rustix::event::poll(&mut fds, None) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => fds[0].revents().is_empty(),
+        Err(_) => false,
+    }
+}
+
+fn receive(stream: TcpStream, shared: &Arc<Shared>, visits: &mut Vec<JoinHandle<()>>) {
+    if visits.len() >= CONNECTIONS_MAX {
+        return exchange::turn_away(stream, shared);
+    }
+    let own = Arc::clone(shared);
+    let visit = Visit::new();
+    let spawned = Builder::new()
+        .name("cto-egress-visit".to_owned())
+        .spawn(move || visit.serve(stream, &own));
+    // Without a thread the stream is dropped, which the agent sees as a reset.
+    visits.extend(spawned);
+}

@@ -1,0 +1,51 @@
+//! The one address that a confined agent can reach: a forwarder to a fixed model endpoint that counts what passes.
+//!
+//! Invariants:
+//! - One connection carries one request. It is read by a strict parser, and what goes on is written anew from what was
+//!   understood: no byte of the agent's head, and no credential of its own, is passed through.
+//! - Method and path come from a closed list ([`Api`]), the upstream from [`Upstream`]; nothing that an agent sends, and no
+//!   redirect, changes either. What would make the upstream itself reach out for the agent is refused.
+//! - Key and endpoint stand in no error, no record and no `Debug`.
+//! - Every wait has a deadline, every buffer a cap, and [`Forwarder::stop`] ends every thread whatever its peers do.
+//! - Tokens that could not be read from an answer are bounded from above, never taken for none.
+//!
+//! Absent on purpose: keep-alive, pipelining, compression, redirects, proxies, trailers, HTTP/1.0 and HTTP/2.
+
+mod answering;
+mod api;
+mod body;
+mod budget;
+mod chunked;
+mod conceal;
+mod exchange;
+mod forwarder;
+mod head;
+mod link;
+mod meter;
+mod pieces;
+mod reach;
+mod record;
+mod refusal;
+mod request;
+mod response;
+mod secret;
+mod upstream;
+mod usage;
+mod wire;
+
+pub use api::Api;
+pub use budget::{Budget, BudgetHit, BudgetName, unmeterable};
+pub use forwarder::{Deadlines, Forwarder, ForwarderError, Terms};
+pub use link::{Route, RouteError};
+pub use record::{Exchange, ExchangeEnd, Traffic};
+pub use refusal::Refusal;
+pub use secret::{Secret, SecretError};
+pub use upstream::{Authorities, Upstream, UpstreamError};
+
+/// The strict parsers without a socket, for tests of what they accept.
+#[doc(hidden)]
+pub mod parsing {
+    pub use crate::chunked::Chunked;
+    pub use crate::request::{Doorway, Framing, Request, parse};
+    pub use crate::response::{Answer, parse_answer};
+}
