@@ -185,6 +185,7 @@ impl Ground {
                 tree: TreeLimits::default(),
                 run_as: None,
                 recorder: Recorder::Off,
+                endpoint: None,
             };
             let launched = launcher.launch(&request, stop, &mut |_| {});
             Ok(launched.is_ok_and(|o| o.end == End::Exited(0)))
@@ -347,6 +348,7 @@ impl Bench {
                 Root::Built(_) => Recorder::On,
                 Root::Host => Recorder::Off,
             },
+            endpoint: None,
         })
     }
 }

@@ -1,11 +1,14 @@
 //! One side of `cargo xtask bench sandbox`: starts commands in a root from nothing, and beside them the peers.
 //!
 //! `start ROUNDS FOLDER [BWRAP]` prints, a line each round, nanoseconds of a confined start of `true`, of bwrap's and of
-//! a bare one. `run FOLDER COMMAND…` runs one command confined in that folder and passes its exit code on.
+//! a bare one. `run FOLDER COMMAND…` runs one command confined in that folder and passes its exit code on; `record` does the
+//! same with the recorder.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use cto_sandbox::Recorder;
 
 fn main() -> ExitCode {
     if let Some(code) = cto_sandbox::launcher_entry() {
@@ -16,8 +19,13 @@ fn main() -> ExitCode {
     let done = match words[..] {
         ["start", rounds, folder] => start(rounds, folder.as_ref(), None),
         ["start", rounds, folder, bwrap] => start(rounds, folder.as_ref(), Some(bwrap.as_ref())),
-        ["run", folder, ref argv @ ..] if !argv.is_empty() => run(folder.as_ref(), argv),
-        _ => Err("start ROUNDS FOLDER [BWRAP] | run FOLDER COMMAND…".to_owned()),
+        ["run", folder, ref argv @ ..] if !argv.is_empty() => {
+            run(folder.as_ref(), argv, Recorder::Off)
+        }
+        ["record", folder, ref argv @ ..] if !argv.is_empty() => {
+            run(folder.as_ref(), argv, Recorder::On)
+        }
+        _ => Err("start ROUNDS FOLDER [BWRAP] | run|record FOLDER COMMAND…".to_owned()),
     };
     match done {
         Ok(code) => code,
@@ -35,7 +43,7 @@ fn start(_rounds: &str, _folder: &Path, _bwrap: Option<&Path>) -> Result<ExitCod
 }
 
 #[cfg(not(target_os = "linux"))]
-fn run(_folder: &Path, _argv: &[&str]) -> Result<ExitCode, String> {
+fn run(_folder: &Path, _argv: &[&str], _recorder: Recorder) -> Result<ExitCode, String> {
     Err("confinement needs Linux".to_owned())
 }
 
@@ -50,8 +58,8 @@ mod linux {
     use std::time::{Duration, Instant};
 
     use cto_sandbox::{
-        Access, Bind, BuiltRoot, End, LaunchRequest, Launcher, Limits, Network, Recorder, Root,
-        Said, StopToken, Stream, Tmpfs, TreeLimits,
+        Access, Bind, BuiltRoot, End, LaunchRequest, Launcher, Limits, Network, Root, Said,
+        StopToken, Stream, Tmpfs, TreeLimits,
     };
 
     use super::*;
@@ -92,6 +100,7 @@ mod linux {
             tree: TreeLimits::default(),
             run_as: None,
             recorder: Recorder::Off,
+            endpoint: None,
         }
     }
 
@@ -111,8 +120,16 @@ mod linux {
             })
     }
 
-    pub(super) fn run(folder: &Path, argv: &[&str]) -> Result<ExitCode, String> {
-        match launch(&request(folder, argv))? {
+    pub(super) fn run(
+        folder: &Path,
+        argv: &[&str],
+        recorder: Recorder,
+    ) -> Result<ExitCode, String> {
+        let request = LaunchRequest {
+            recorder,
+            ..request(folder, argv)
+        };
+        match launch(&request)? {
             End::Exited(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(1))),
             End::Signaled(_) | End::NotStarted => Ok(ExitCode::FAILURE),
         }

@@ -31,6 +31,8 @@ pub enum LaunchError {
         what: &'static str,
         source: io::Error,
     },
+    #[error("the endpoint inside could not be taken over")]
+    Host { source: io::Error },
     /// An attempt to get out succeeded, or a control failed: nothing was started.
     #[error("the sandbox does not hold: {what}")]
     Unproven { what: String },

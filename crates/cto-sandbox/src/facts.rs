@@ -106,6 +106,7 @@ pub(crate) struct Facts {
     pub(crate) no_capabilities: Applied,
     pub(crate) uid: u32,
     pub(crate) inner: RootFacts,
+    pub(crate) endpoint: Applied,
 }
 
 impl Facts {
@@ -123,6 +124,7 @@ impl Facts {
             no_capabilities,
             uid,
             inner: RootFacts::NOT_ASKED,
+            endpoint: Applied::NotAsked,
         }
     }
 
@@ -279,7 +281,11 @@ fn layer(name: LayerName, facts: &Facts, asked: Option<Asked<'_>>) -> (bool, Str
             facts.inner.recorder,
             "refused calls, and writes, connections and signals to the outside, are noted; so is every execution",
         ),
-        LayerName::EgressForwarder => (false, "not part of this version".to_owned()),
+        LayerName::EgressForwarder => extra(
+            facts,
+            facts.endpoint,
+            "one address answers: a listener on loopback, handed to the harness before the start",
+        ),
         LayerName::UnprivilegedUid => user(facts),
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct Heard {
     pub(crate) refusal: Option<Refusal>,
     pub(crate) proof: Option<InsideProof>,
     pub(crate) facts: Option<Facts>,
+    /// The endpoint waits to be taken over.
+    pub(crate) is_listening: bool,
     pub(crate) started: bool,
     pub(crate) failure: Option<Failure>,
     pub(crate) ended: Option<Ended>,
@@ -29,6 +31,7 @@ impl Heard {
             refusal: None,
             proof: None,
             facts: None,
+            is_listening: false,
             started: false,
             failure: None,
             ended: None,
@@ -64,6 +67,7 @@ impl Heard {
         match message {
             Message::Refused(refusal) => self.refusal = Some(refusal),
             Message::Proved(proof) => self.proof = Some(proof),
+            Message::Listening => self.is_listening = true,
             Message::Ready(facts) => self.facts = Some(facts),
             Message::Started => self.started = true,
             // The first: one failure brings about others.

@@ -9,6 +9,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::building;
 use crate::canary::{self, Plan};
+use crate::endpoint::{self, Offered};
 use crate::facts::{Applied, BaseStep, Facts, Fallback, Refusal, RootFacts};
 use crate::init::{self, Gear, say};
 use crate::mounts::{self, failure};
@@ -220,6 +221,15 @@ fn init_main(
             return wire::EXIT_ORDERLY;
         }
     };
+    let endpoint = match open_endpoint(control, policy, extras.network) {
+        Ok(Some(endpoint)) => endpoint,
+        // The harness is gone or wants an end.
+        Ok(None) => return wire::EXIT_ORDERLY,
+        Err(failure) => {
+            say(control, &Message::Failed(failure));
+            return wire::EXIT_ORDERLY;
+        }
+    };
     let facts = Facts {
         class: Class::Process,
         fallback: None,
@@ -245,9 +255,33 @@ fn init_main(
                 recorder,
             },
         },
+        endpoint,
     };
     say(control, &Message::Ready(facts));
     init::supervise(control, image, gear, Class::Process)
+}
+
+/// Makes the endpoint, if there is to be one. `None`: it was not taken over, and nothing is to be started.
+fn open_endpoint(
+    control: &UnixStream,
+    policy: &Policy,
+    network: Applied,
+) -> Result<Option<Applied>, Failure> {
+    let Some(port) = policy.endpoint else {
+        return Ok(Some(Applied::NotAsked));
+    };
+    if network != Applied::Yes {
+        // On the host's network it would be anybody's.
+        return Err(Failure {
+            step: Step::EndpointNeedsNamespaces,
+            errno: libc::EPERM,
+        });
+    }
+    match endpoint::offer(control, port) {
+        Ok(Offered::Taken) => Ok(Some(Applied::Yes)),
+        Ok(Offered::Declined) => Ok(None),
+        Err(error) => Err(failure(Step::Listen, &error)),
+    }
 }
 
 /// Builds and enters the root, and prepares what each process in it puts on itself.
@@ -343,6 +377,7 @@ fn run_as_group(control: &UnixStream, policy: &Policy, image: &Image) -> u8 {
     let impossible = match elsewhere {
         _ if policy.root.is_some() => Some(Step::RootNeedsNamespaces),
         _ if policy.overlay.is_some() => Some(Step::OverlayNeedsNamespaces),
+        _ if policy.endpoint.is_some() => Some(Step::EndpointNeedsNamespaces),
         Some(bind) => Some(Step::BindNeedsNamespaces(bind.at.clone())),
         None => None,
     };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::attempt::Said;
+use crate::endpoint::Host;
 use crate::error::LaunchError;
 use crate::outcome::Outcome;
 use crate::request::LaunchRequest;
@@ -55,24 +56,50 @@ impl Launcher {
     ///
     /// Returns an error only when the command was not executed. Either way the whole tree is dead when this returns,
     /// or [`Survivors`](crate::Survivors) says why that is not known.
-    #[cfg(target_os = "linux")]
     pub fn launch(
         &self,
         request: &LaunchRequest,
         stop: &StopToken,
         sink: &mut dyn FnMut(Said<'_>),
     ) -> Result<Outcome, LaunchError> {
-        request.check()?;
-        crate::supervise::launch(self, request, stop, sink)
+        self.launch_with(request, stop, sink, None)
     }
 
-    /// Runs one process tree to its end: on Linux only.
+    /// The same for a request with an endpoint, whose listeners go to `host` before the command starts.
+    pub fn launch_hosted(
+        &self,
+        request: &LaunchRequest,
+        stop: &StopToken,
+        sink: &mut dyn FnMut(Said<'_>),
+        host: Host<'_>,
+    ) -> Result<Outcome, LaunchError> {
+        self.launch_with(request, stop, sink, Some(host))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn launch_with(
+        &self,
+        request: &LaunchRequest,
+        stop: &StopToken,
+        sink: &mut dyn FnMut(Said<'_>),
+        host: Option<Host<'_>>,
+    ) -> Result<Outcome, LaunchError> {
+        request.check()?;
+        if request.endpoint.is_some() && host.is_none() {
+            return Err(LaunchError::Invalid {
+                what: "an endpoint without a host".to_owned(),
+            });
+        }
+        crate::supervise::launch(self, request, stop, sink, host)
+    }
+
     #[cfg(not(target_os = "linux"))]
-    pub fn launch(
+    fn launch_with(
         &self,
         request: &LaunchRequest,
         _stop: &StopToken,
         _sink: &mut dyn FnMut(Said<'_>),
+        _host: Option<Host<'_>>,
     ) -> Result<Outcome, LaunchError> {
         request.check()?;
         Err(LaunchError::Unavailable {

@@ -10,6 +10,7 @@
 //! A binary that launches calls [`launcher_entry`] first in its `main`: the launcher is that binary, executed again, single-threaded.
 
 mod attempt;
+mod endpoint;
 mod error;
 mod facts;
 mod launcher;
@@ -39,6 +40,8 @@ mod hidden_memory;
 mod init;
 #[cfg(target_os = "linux")]
 mod inside;
+#[cfg(target_os = "linux")]
+mod launch_failure;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
@@ -76,6 +79,7 @@ pub use attempt::{
     ARGUMENT_BYTES_MAX, ARGUMENTS_MAX, Attempt, AttemptKind, Recorded, Recorder, Said,
     TARGET_BYTES_MAX,
 };
+pub use endpoint::{Endpoint, Host};
 pub use error::LaunchError;
 pub use launcher::{Launcher, launcher_entry};
 pub use limit_hit::{LimitHit, LimitName};

@@ -59,6 +59,7 @@ mod linux {
                 no_capabilities: extras.no_capabilities,
                 uid,
                 inner: RootFacts::NOT_ASKED,
+                endpoint: Applied::NotAsked,
             },
             Err(refusal) => Facts::group(Some(Fallback::Refused(refusal)), uid, try_dropping(uid)),
         }

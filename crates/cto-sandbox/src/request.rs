@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::Recorder;
+use crate::endpoint::Endpoint;
 use crate::error::LaunchError;
 use crate::root::{Root, check_place};
 
@@ -30,6 +31,8 @@ pub struct LaunchRequest {
     /// `None`: [`UNPRIVILEGED_ID`].
     pub run_as: Option<u32>,
     pub recorder: Recorder,
+    /// Needs [`Network::None`], and [`Launcher::launch_hosted`](crate::Launcher::launch_hosted).
+    pub endpoint: Option<Endpoint>,
 }
 
 /// In a range that no distribution gives to anybody.
@@ -166,6 +169,15 @@ impl LaunchRequest {
             .chain(overlay)
         {
             check_path(path)?;
+        }
+        match (self.endpoint, self.network) {
+            (Some(Endpoint { port: 0 }), _) => {
+                return invalid("an endpoint has no port".to_owned());
+            }
+            (Some(_), Network::Host) => {
+                return invalid("an endpoint needs a network of its own".to_owned());
+            }
+            (Some(_) | None, Network::None) | (None, Network::Host) => {}
         }
         if self.run_as == Some(0) {
             return invalid("to run as uid 0 is no drop of privileges".to_owned());

@@ -1,6 +1,6 @@
 //! One launch as the harness sees it: start, poll loop, end. It waits on everything at once and on nothing without a deadline.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ExitStatus};
@@ -10,17 +10,19 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal};
 
+use crate::endpoint::{Host, Reception};
 use crate::error::LaunchError;
 use crate::escalation::{Action, Escalation};
 use crate::facts::{self, Applied, Asked, Facts, Fallback};
 use crate::heard::Heard;
+use crate::launch_failure::failure_error;
 use crate::launcher::Launcher;
 use crate::outcome::{Class, End, Outcome, OutputTotals, Proof, StopCause, Stream, Survivors};
 use crate::output::{Output, Sink, not_now};
 use crate::request::LaunchRequest;
 use crate::starting::spawn;
 use crate::stop::{StopToken, Wanted};
-use crate::wire::{self, Failure, KILL, Policy, Step, TERMINATE};
+use crate::wire::{self, HOSTED, KILL, Policy, TERMINATE};
 
 /// How long a launcher may take to say its first word. Generous: the machine may be very busy.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
@@ -30,12 +32,13 @@ pub(crate) fn launch(
     request: &LaunchRequest,
     stop: &StopToken,
     sink: Sink<'_>,
+    host: Option<Host<'_>>,
 ) -> Result<Outcome, LaunchError> {
     let start = Instant::now();
     if stop.wanted() > Wanted::Nothing {
         return Ok(not_started(request, start));
     }
-    let mut running = Running::start(launcher, request, sink)?;
+    let mut running = Running::start(launcher, request, sink, host)?;
     let ending = running.watch(request, stop, start)?;
     running.conclude(launcher, request, &ending, start)
 }
@@ -99,13 +102,14 @@ impl Drop for Process {
     }
 }
 
-struct Running<'a> {
+struct Running<'a, 'h> {
     process: Process,
     exit: OwnedFd,
     output: Output<'a>,
     /// What is still to be written: the policy, then control bytes.
     outgoing: Vec<u8>,
     heard: Heard,
+    reception: Reception<'h>,
 }
 
 struct Ending {
@@ -116,11 +120,12 @@ struct Ending {
     silent: bool,
 }
 
-impl<'a> Running<'a> {
+impl<'a, 'h> Running<'a, 'h> {
     fn start(
         launcher: &Launcher,
         request: &LaunchRequest,
         sink: Sink<'a>,
+        host: Option<Host<'h>>,
     ) -> Result<Self, LaunchError> {
         let outgoing = Policy::of(request, launcher.force_group)
             .encode()
@@ -156,6 +161,7 @@ impl<'a> Running<'a> {
             output: Output::new(stdout, stderr, request.limits.output_bytes, sink),
             outgoing,
             heard: Heard::new(),
+            reception: Reception::new(host),
         })
     }
 
@@ -294,12 +300,12 @@ impl<'a> Running<'a> {
     }
 
     fn hear(&mut self) -> Result<(), LaunchError> {
-        let Some(control) = &mut self.process.control else {
+        let Some(control) = &self.process.control else {
             return Ok(());
         };
         let mut bytes = [0; 4096];
         loop {
-            match control.read(&mut bytes) {
+            match self.reception.receive(control, &mut bytes) {
                 Ok(0) => break self.process.control = None,
                 Ok(count) => {
                     self.heard.take(&bytes[..count])?;
@@ -311,6 +317,9 @@ impl<'a> Running<'a> {
                 // A reset: the other side is gone with our words unread.
                 Err(_) => break self.process.control = None,
             }
+        }
+        if self.heard.is_listening && self.reception.hand_over()? {
+            self.outgoing.push(HOSTED);
         }
         Ok(())
     }
@@ -443,46 +452,4 @@ fn io_error(what: &'static str) -> impl Fn(io::Error) -> LaunchError {
 fn unblock(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(fd)?;
     Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
-}
-
-fn failure_error(failure: &Failure, request: &LaunchRequest) -> LaunchError {
-    let source = io::Error::from_raw_os_error(failure.errno);
-    let name = request
-        .argv
-        .first()
-        .map(|name| name.to_string_lossy().into_owned());
-    let command = name.unwrap_or_default();
-    match &failure.step {
-        Step::FindCommand => LaunchError::NotFound { command },
-        Step::FindInterpreter => LaunchError::InterpreterNotFound { command },
-        Step::Execute => LaunchError::Execute { command, source },
-        Step::EnterDirectory => LaunchError::WorkingDirectory {
-            path: request.cwd.clone(),
-            source,
-        },
-        Step::OverlayNeedsNamespaces | Step::BindNeedsNamespaces(_) | Step::RootNeedsNamespaces => {
-            LaunchError::Unavailable {
-                reason: "mounts need a namespace of their own, and the kernel refuses it"
-                    .to_owned(),
-            }
-        }
-        Step::Prove(what) => LaunchError::Unproven { what: what.clone() },
-        step @ (Step::Prepare
-        | Step::BuildRoot(_)
-        | Step::EnterRoot
-        | Step::Landlock
-        | Step::Seccomp
-        | Step::Recorder
-        | Step::OpenOverlayPart(_)
-        | Step::MountOverlay(_)
-        | Step::OpenBind(_)
-        | Step::Bind(_)
-        | Step::Fork
-        | Step::Session
-        | Step::SetLimits
-        | Step::DropPrivileges) => LaunchError::Setup {
-            step: step.words(),
-            source,
-        },
-    }
 }

@@ -31,6 +31,8 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 pub(crate) const TERMINATE: u8 = b'T';
 /// Control byte: kill the whole tree.
 pub(crate) const KILL: u8 = b'K';
+/// Control byte: the listeners of the endpoint were taken over.
+pub(crate) const HOSTED: u8 = b'H';
 
 /// Exit code of a launcher that waited for an orderly end.
 pub(crate) const EXIT_ORDERLY: u8 = 0;
@@ -115,6 +117,8 @@ pub(crate) struct Policy {
     pub(crate) tree: TreePolicy,
     pub(crate) run_as: u32,
     pub(crate) record: bool,
+    /// The port of the endpoint, if there is one.
+    pub(crate) endpoint: Option<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,6 +188,7 @@ impl Policy {
             tree: TreePolicy::of(request.tree),
             run_as: request.run_as.unwrap_or(UNPRIVILEGED_ID),
             record: request.recorder == Recorder::On,
+            endpoint: request.endpoint.map(|endpoint| endpoint.port),
         }
     }
 
@@ -226,6 +231,8 @@ pub(crate) enum Message {
     Refused(Refusal),
     /// The sandbox was tried from within, and held.
     Proved(InsideProof),
+    /// The endpoint listens; its listeners come with these words. It is answered before anything else happens.
+    Listening,
     /// Everything but the command itself stands.
     Ready(Facts),
     /// The command was executed.
@@ -283,6 +290,9 @@ pub(crate) enum Step {
     Prove(String),
     OpenBind(Raw),
     Bind(Raw),
+    /// The endpoint could not be made.
+    Listen,
+    EndpointNeedsNamespaces,
     Fork,
     Session,
     SetLimits,
@@ -314,6 +324,8 @@ impl Step {
             Self::Prove(what) => format!("prove the sandbox: {what}"),
             Self::OpenBind(path) => format!("open `{}` to show it inside", shown(path)),
             Self::Bind(path) => format!("mount `{}` inside", shown(path)),
+            Self::Listen => "make the endpoint inside".to_owned(),
+            Self::EndpointNeedsNamespaces => "make an endpoint without namespaces".to_owned(),
             Self::Fork => "fork the command".to_owned(),
             Self::Session => "start a session".to_owned(),
             Self::SetLimits => "set the resource limits".to_owned(),
@@ -402,6 +414,7 @@ mod tests {
                 },
                 run_as: 1,
                 record: flag,
+                endpoint: limit.map(|_| 8471),
             })
     }
 

@@ -329,6 +329,7 @@ pub(crate) fn bare(
         tree: cto_sandbox::TreeLimits::default(),
         run_as: None,
         recorder: cto_sandbox::Recorder::Off,
+        endpoint: None,
     };
     let stop = StopToken::new().map_err(GroundError::Stop)?;
     let mut said = Vec::new();

@@ -19,6 +19,7 @@ fn full() -> Facts {
         no_capabilities: Applied::Yes,
         uid: 1000,
         inner: RootFacts::NOT_ASKED,
+        endpoint: Applied::NotAsked,
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod containment;
+mod endpoint;
 mod ends;
 mod files;
 mod harness;

@@ -56,6 +56,7 @@ pub(crate) fn request(argv: &[&str]) -> LaunchRequest {
         tree: TreeLimits::default(),
         run_as: None,
         recorder: Recorder::Off,
+        endpoint: None,
     }
 }
 
