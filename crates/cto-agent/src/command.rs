@@ -1,7 +1,7 @@
 //! The `command` lane: any program that edits files in its working directory.
 
 use crate::brief::Brief;
-use crate::{LaunchSpec, Places, base_environment};
+use crate::{LaunchSpec, ModelAddress, PLACEHOLDER_KEY, Places, base_environment};
 
 /// The program and its arguments, as they were typed. The runner resolves the first word and refuses an empty list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +22,18 @@ pub(crate) fn launch_spec(
     places: &Places,
     path: &str,
     brief: &Brief,
+    model: Option<&ModelAddress>,
 ) -> LaunchSpec {
     let mut env = base_environment(places, path);
+    if let Some(model) = model {
+        // The names that clients of these calls read by themselves.
+        for (variable, value) in [
+            ("OPENAI_BASE_URL", model.base_url.as_str()),
+            ("OPENAI_API_KEY", PLACEHOLDER_KEY),
+        ] {
+            env.insert(variable.to_owned(), value.to_owned());
+        }
+    }
     for (variable, name) in [
         (TASK_VARIABLE, BRIEF_NAME),
         (CONTRACT_VARIABLE, CONTRACT_NAME),
@@ -61,7 +71,17 @@ mod tests {
             markdown: "# Task\n".to_owned(),
             contract_json: b"{}".to_vec(),
         };
-        let spec = engine.launch_spec(&places, "/usr/bin", &brief);
+        let spec = engine.launch_spec(&places, "/usr/bin", &brief, None);
+        assert!(!spec.env.keys().any(|name| name.starts_with("OPENAI")));
+        let model = crate::ModelAddress {
+            base_url: "http://127.0.0.1:8471/v1".to_owned(),
+        };
+        let with_model = engine.launch_spec(&places, "/usr/bin", &brief, Some(&model));
+        assert_eq!(
+            with_model.env["OPENAI_BASE_URL"],
+            "http://127.0.0.1:8471/v1"
+        );
+        assert_eq!(with_model.env["OPENAI_API_KEY"], "cto");
         assert_eq!(spec.argv, argv, "no shell, no splitting, no expansion");
         assert_eq!(spec.env["CTO_TASK"], "/s/brief.md");
         assert_eq!(spec.env["CTO_CONTRACT"], "/s/task-contract.json");

@@ -27,6 +27,16 @@ pub struct Places {
     pub home: String,
 }
 
+/// Where a launched process finds its model: an address inside, whose other side is the harness.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelAddress {
+    /// Such as `http://127.0.0.1:8471/v1`.
+    pub base_url: String,
+}
+
+/// Stands where clients insist on a key. The real one is added outside.
+pub const PLACEHOLDER_KEY: &str = "cto";
+
 /// What to start: plain data that the runner carries out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchSpec {
@@ -60,10 +70,16 @@ impl Engine {
     }
 
     /// Turns the task into what is to be started.
-    pub fn launch_spec(&self, places: &Places, path: &str, brief: &Brief) -> LaunchSpec {
+    pub fn launch_spec(
+        &self,
+        places: &Places,
+        path: &str,
+        brief: &Brief,
+        model: Option<&ModelAddress>,
+    ) -> LaunchSpec {
         match self {
             Self::Fake(change) => fake::launch_spec(change, places, path),
-            Self::Command(call) => command::launch_spec(call, places, path, brief),
+            Self::Command(call) => command::launch_spec(call, places, path, brief, model),
         }
     }
 }

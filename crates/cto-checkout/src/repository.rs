@@ -14,6 +14,7 @@ mod git_files;
 mod git_layer;
 mod index_file;
 mod index_reader;
+mod layer_record;
 mod listing;
 mod place;
 mod refs;

@@ -61,6 +61,47 @@ impl Retention {
     }
 }
 
+/// Where the key of a model provider comes from, and who vouches for its endpoint. The key itself never stands here.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderConfig {
+    /// The environment variable that holds the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// The program, with its arguments, that prints the key. It is started without a shell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credential_command: Vec<String>,
+    /// A PEM file with the certificate authorities of the endpoint, instead of the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<String>,
+}
+
+impl ProviderConfig {
+    fn check(&self) -> Result<(), &'static str> {
+        let is_name = |name: &String| {
+            let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            !name.is_empty() && name.chars().all(allowed)
+        };
+        if self.key_env.is_some() && !self.credential_command.is_empty() {
+            return Err("names both `key_env` and `credential_command`; a key has one source");
+        }
+        if !self.key_env.iter().all(is_name) {
+            return Err("`key_env` must be the name of an environment variable, never a key");
+        }
+        if self
+            .credential_command
+            .first()
+            .is_some_and(String::is_empty)
+        {
+            return Err("`credential_command` begins with an empty word");
+        }
+        if !self.ca_file.iter().all(|path| path.starts_with('/')) {
+            return Err("`ca_file` must be an absolute path");
+        }
+        Ok(())
+    }
+}
+
 /// The file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -82,6 +123,9 @@ pub struct HarnessConfig {
     pub protected_roots: Vec<String>,
     #[serde(default)]
     pub retention: Retention,
+    /// Model providers by name. A lane's environment chooses one; without a choice it is `local`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub providers: BTreeMap<String, ProviderConfig>,
 }
 
 impl HarnessConfig {
@@ -103,6 +147,11 @@ impl HarnessConfig {
                 ));
             }
         }
+        for (provider, settings) in &config.providers {
+            settings.check().map_err(|why| {
+                DocumentError::whole(name, format!("providers.{provider}: {why}"))
+            })?;
+        }
         Ok(config)
     }
 }
@@ -123,5 +172,19 @@ mod tests {
         );
         insta::assert_snapshot!(check("schema: cto.harness/v1\ndefault_engine: codex\n"), @r#"harness.yaml:2:17: expected "fake", found "codex""#);
         insta::assert_snapshot!(check("schema: cto.harness/v1\nengines: {codex: {gated_by_env: YES}}\n"), @"harness.yaml:1:1: engines.codex.gated_by_env must be CTO_HARNESS_ALLOW_CODEX");
+    }
+
+    #[test]
+    fn a_provider_names_one_source_of_its_key_and_never_the_key() {
+        let check = |provider: &str| {
+            let text = format!("schema: cto.harness/v1\nproviders: {{local: {provider}}}\n");
+            HarnessConfig::read("harness.yaml", text.as_bytes())
+                .map_or_else(|e| e.message, |_| "ok".into())
+        };
+        assert_eq!(check("{key_env: MY_KEY, ca_file: /etc/ca.pem}"), "ok");
+        assert_eq!(check("{credential_command: [credctl, get, model]}"), "ok");
+        insta::assert_snapshot!(check("{key_env: A, credential_command: [b]}"), @"providers.local: names both `key_env` and `credential_command`; a key has one source");
+        insta::assert_snapshot!(check("{key_env: sk-12}"), @"providers.local: `key_env` must be the name of an environment variable, never a key");
+        insta::assert_snapshot!(check("{ca_file: ca.pem}"), @"providers.local: `ca_file` must be an absolute path");
     }
 }

@@ -29,6 +29,8 @@ wire_enum! {
         StartTreeClean = "start_tree_clean",
         EvidenceInterface = "evidence_interface",
         Confinement = "confinement",
+        ModelEndpoint = "model_endpoint",
+        Budget = "budget",
     }
 }
 

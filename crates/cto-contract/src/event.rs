@@ -257,6 +257,28 @@ pub struct BackendFinished {
     pub start_failure: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentWords>,
+    /// What passed between the backend and its model; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_traffic: Option<ModelTraffic>,
+}
+
+/// What passed between a backend and its model, counted by the harness. Single exchanges: `backend/egress.jsonl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelTraffic {
+    /// Requests that were forwarded.
+    pub requests: u64,
+    pub refused: u64,
+    /// Bytes of bodies.
+    pub bytes_up: u64,
+    pub bytes_down: u64,
+    /// As the answers name them; null when one of them did not.
+    pub tokens: Option<u64>,
+    /// What was counted against a budget: where an answer names no tokens, its bytes.
+    pub tokens_at_most: u64,
+    /// The models that were asked for, bounded.
+    pub models: Vec<String>,
+    /// Exchanges that are counted and not listed.
+    pub exchanges_dropped: u64,
 }
 
 wire_enum! {

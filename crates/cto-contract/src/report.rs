@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::FreshnessMap;
 use crate::blocker::Blocker;
-use crate::event::{ChangedPath, Oddity, Residue, SandboxDenied, ScopedPath, SourceChecked};
+use crate::event::{
+    ChangedPath, ModelTraffic, Oddity, Residue, SandboxDenied, ScopedPath, SourceChecked,
+};
 use crate::identity::Identity;
 use crate::ids::{CaseId, CommitId, Digest, Nonce, RunId, TreeId};
 use crate::plan::{InputPlan, Ladder, Layer, SourcePlan};
@@ -165,6 +167,8 @@ pub struct Resources {
     pub peak_memory_bytes: Option<u64>,
     pub tokens: Option<u64>,
     pub cost: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_traffic: Option<ModelTraffic>,
 }
 
 /// How the processes were confined.

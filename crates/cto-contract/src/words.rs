@@ -177,6 +177,26 @@ impl Lane {
         self.gate()
             .map(|_| format!("CTO_HARNESS_{}_STAGE", self.as_str().to_ascii_uppercase()))
     }
+
+    /// The environment name that holds the base URL of the lane's model; `fake` asks no model.
+    pub fn base_url(self) -> Option<String> {
+        self.gate().map(|_| {
+            format!(
+                "CTO_HARNESS_{}_LOCAL_BASE_URL",
+                self.as_str().to_ascii_uppercase()
+            )
+        })
+    }
+
+    /// The environment name that chooses one of the config's `providers`.
+    pub fn model_provider(self) -> Option<String> {
+        self.gate().map(|_| {
+            format!(
+                "CTO_HARNESS_{}_MODEL_PROVIDER",
+                self.as_str().to_ascii_uppercase()
+            )
+        })
+    }
 }
 
 /// One of the six proof stages.

@@ -14,7 +14,9 @@ use cto_contract::eligibility::{
 use cto_contract::text;
 use cto_contract::words::{EscalationPath, Lane, MutationMode, Stage};
 
-pub use facts::{ApprovalState, EligibilityFacts, GateState, Observed, RepositoryState};
+pub use facts::{
+    ApprovalState, EligibilityFacts, GateState, ModelState, Observed, RepositoryState,
+};
 use judgement::Judgement;
 
 /// The right to run one lane once, within a mode. Only [`decide`] makes one.

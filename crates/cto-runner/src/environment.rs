@@ -28,6 +28,13 @@ impl Environment {
             .filter(|v| !v.is_empty())
     }
 
+    /// All of it, for the operator's own programs.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// Values that must never reach a pack: everything whose name speaks of a credential.
     pub fn secrets(&self) -> Vec<(String, Vec<u8>)> {
         let speaks = |name: &str| {

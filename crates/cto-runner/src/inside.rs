@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use cto_contract::words::Lane;
 use cto_rules::inputs::InputRefusal;
 use cto_rules::read_paths::{ReadFacts, read_paths};
+use cto_rules::secrets::Known;
 use cto_sandbox::{BuiltRoot, Shown};
 
 use crate::harness::Harness;
@@ -98,6 +99,28 @@ impl Inside {
             rustup: rustup.filter(|dir| chosen.shown.contains_key(dir)),
         }
     }
+}
+
+/// What a pack calls the places of a run.
+pub(crate) fn places(work: &Path, home: &Path) -> Known {
+    let trees = ["workspace", "copy", "baseline", "checked", "canary"];
+    let rooms = ["backend", "setup", "baseline", "checked", "canary"];
+    let named = trees
+        .map(|tree| (work.join(tree), "$WORKSPACE"))
+        .into_iter()
+        .chain(rooms.map(|room| (work.join("rooms").join(room).join("scratch"), "$SCRATCH")))
+        .chain([
+            (work.join("oracle"), "$CTO_ORACLE"),
+            (PathBuf::from(WORKSPACE), "$WORKSPACE"),
+            (PathBuf::from(SCRATCH), "$SCRATCH"),
+            (PathBuf::from(ORACLE), "$CTO_ORACLE"),
+            (home.to_owned(), "$CTO_HOME"),
+        ]);
+    Known::places(
+        named
+            .map(|(path, name)| (name.to_owned(), path.into_os_string().into_encoded_bytes()))
+            .collect(),
+    )
 }
 
 /// Why a directory that the configuration names is not shown.

@@ -19,6 +19,7 @@ mod keyring;
 mod limits;
 mod live;
 mod lock;
+mod model;
 mod overlay_note;
 mod planning;
 mod program;

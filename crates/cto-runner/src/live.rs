@@ -76,6 +76,8 @@ pub(crate) struct Parts {
     pub(crate) grant: Option<ExecutionGrant>,
     pub(crate) sandbox: Option<SandboxPlan>,
     pub(crate) source: Option<Box<Source>>,
+    /// The way to the model, for a contract that asks for one.
+    pub(crate) model: Option<cto_egress::Route>,
     pub(crate) prepared: Option<Prepared>,
     pub(crate) launch: Option<crate::program::PlannedLaunch>,
     pub(crate) identity_digest: Option<Digest>,
@@ -290,7 +292,7 @@ impl<'h> Live<'h> {
             request,
             book,
             known: Known::new(harness.env.secrets()),
-            places: places(&work, harness.home.root()),
+            places: inside::places(&work, harness.home.root()),
             run_id,
             nonce,
             pack,
@@ -433,28 +435,6 @@ impl<'h> Live<'h> {
             blocker,
         }))
     }
-}
-
-/// What a pack calls the places of a run.
-fn places(work: &Path, home: &Path) -> Known {
-    let trees = ["workspace", "copy", "baseline", "checked", "canary"];
-    let rooms = ["backend", "setup", "baseline", "checked", "canary"];
-    let named = trees
-        .map(|tree| (work.join(tree), "$WORKSPACE"))
-        .into_iter()
-        .chain(rooms.map(|room| (work.join("rooms").join(room).join("scratch"), "$SCRATCH")))
-        .chain([
-            (work.join("oracle"), "$CTO_ORACLE"),
-            (PathBuf::from(inside::WORKSPACE), "$WORKSPACE"),
-            (PathBuf::from(inside::SCRATCH), "$SCRATCH"),
-            (PathBuf::from(inside::ORACLE), "$CTO_ORACLE"),
-            (home.to_owned(), "$CTO_HOME"),
-        ]);
-    Known::places(
-        named
-            .map(|(path, name)| (name.to_owned(), path.into_os_string().into_encoded_bytes()))
-            .collect(),
-    )
 }
 
 /// Makes the work directory under an id that nobody has, and holds its lock before anybody can see it there.

@@ -2,6 +2,7 @@
 
 mod case;
 mod checkout;
+mod egress;
 mod measure;
 mod run;
 mod sandbox;
@@ -15,6 +16,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
         Some("run") => run::run(&args[1..]),
         Some("checkout") => checkout::run(&args[1..]),
         Some("sandbox") => sandbox::run(&args[1..]),
-        _ => bail!("name a benchmark: run, checkout, sandbox"),
+        Some("egress") => egress::run(&args[1..]),
+        _ => bail!("name a benchmark: run, checkout, sandbox, egress"),
     }
 }

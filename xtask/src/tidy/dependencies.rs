@@ -24,6 +24,7 @@ const MAP: &[(&str, &[&str])] = &[
             "cto-agent",
             "cto-checkout",
             "cto-sandbox",
+            "cto-egress",
             "cto-store",
         ],
     ),

@@ -2,8 +2,8 @@
 //! baseline. It lies beside the baseline in the cache, as one more layer of an overlay or to be copied.
 
 use std::collections::{BTreeSet, HashSet};
-use std::io::{self, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,23 +12,22 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::{getegid, geteuid};
 
 use crate::baseline::{BaselineCache, Freshness};
-use crate::baseline_record::BaselineRecord;
 use crate::beneath;
 use crate::git::{Call, GitError};
 use crate::git_dir::ObjectKind;
-use crate::manifest::{Entry, EntryMode, Manifest, Trees};
+use crate::manifest::{EntryMode, Manifest, Trees};
 use crate::oid::{Oid, TreeId};
 use crate::parallel;
 use crate::remove::remove_tree;
 use crate::repository::blobs::questions;
 use crate::repository::error::{RepositoryError, UnsupportedKind};
 use crate::repository::index_file::{self, Owner};
+use crate::repository::layer_record::{files_of, is_intact, write_record};
 use crate::repository::source_baseline::{Chosen, SourceBaseline};
 use crate::repository::{CommitInfo, OBJECT_SETTINGS, Repository, alternates, object_id};
 use crate::stamp::Stamp;
 use crate::tree_path::TreePath;
 use crate::tree_writer;
-use crate::walk::{Closed, FoundKind, WalkCaps, walk};
 use crate::working_copy::WorkingCopy;
 
 const PACK_WALL: Duration = Duration::from_secs(1_800);
@@ -38,12 +37,6 @@ const CONFIG: &[u8] = b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true
 /// The files are the bytes of the tree, so nothing may be converted on the way into the index either.
 const ATTRIBUTES: &[u8] = b"* -text -ident -filter -working-tree-encoding\n";
 const COMMIT_TAIL: &str = "author harness <harness@invalid> 946684800 +0000\ncommitter harness <harness@invalid> 946684800 +0000\n\nbaseline\n";
-const LAYER_FILES: WalkCaps = WalkCaps {
-    entries: 10_000,
-    depth: 16,
-    path_bytes: 1_024,
-};
-
 /// How much of the past an agent is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum History {
@@ -442,83 +435,4 @@ fn write(git: &Path, files: &[(&str, &[u8])]) -> Result<(), RepositoryError> {
             .map_err(RepositoryError::write(git.join(name)))?;
     }
     Ok(())
-}
-
-fn files_of(root: BorrowedFd<'_>, shown: &Path) -> Result<Vec<TreePath>, RepositoryError> {
-    let found = walk(root, LAYER_FILES, Closed::Refuse).map_err(RepositoryError::walk(shown))?;
-    let files = found
-        .into_iter()
-        .filter(|entry| entry.kind == FoundKind::Regular);
-    Ok(files.map(|entry| entry.path).collect())
-}
-
-/// Notes what each file looked like when it was written, for [`is_intact`].
-fn write_record(layer: &Path, out: &Path) -> Result<(), RepositoryError> {
-    let bytes = describe(layer)?.encode();
-    let write = || -> io::Result<()> {
-        let bytes = bytes.ok_or_else(|| io::Error::other("it holds too much for a record"))?;
-        match std::fs::remove_file(out) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            removed => removed?,
-        }
-        crate::git_dir::create(out)?.write_all(&bytes)
-    };
-    write().map_err(RepositoryError::write(out))
-}
-
-/// The record of a baseline serves here too; ids and sizes are not needed, since the stamps say enough.
-fn describe(layer: &Path) -> Result<BaselineRecord, RepositoryError> {
-    let git = layer.join(".git");
-    let root: OwnedFd = beneath::open_root(&git).map_err(RepositoryError::read(&git))?;
-    let found =
-        walk(root.as_fd(), LAYER_FILES, Closed::Refuse).map_err(RepositoryError::walk(&git))?;
-    let (mut entries, mut stamps) = (Vec::new(), Vec::new());
-    let mut directories = vec![(TreePath::root(), Stamp::default())];
-    for entry in found {
-        match entry.kind {
-            FoundKind::Directory { .. } => {
-                directories.push((entry.path, entry.stamp));
-                continue;
-            }
-            FoundKind::Regular => stamps.push(entry.stamp),
-            FoundKind::Symlink
-            | FoundKind::Fifo
-            | FoundKind::Socket
-            | FoundKind::CharDevice
-            | FoundKind::BlockDevice
-            | FoundKind::GitNamed
-            | FoundKind::Unknown => {
-                return Err(RepositoryError::Malformed {
-                    path: git.join(entry.path.as_path()),
-                    detail: "it is no plain file".to_owned(),
-                });
-            }
-        }
-        let noted = Entry {
-            mode: EntryMode::Regular,
-            oid: Oid::of_blob(b""),
-            size: entry.stamp.size,
-        };
-        entries.push((entry.path, noted));
-    }
-    let manifest = Manifest::from_entries(entries)
-        .map_err(|error| RepositoryError::read(&git)(io::Error::other(error)))?;
-    Ok(BaselineRecord {
-        manifest,
-        stamps,
-        directories,
-    })
-}
-
-/// Tells whether a layer is there and nobody touched its files since.
-fn is_intact(place: &Path, name: &str) -> bool {
-    let noted = std::fs::read(place.join(format!("{name}.files"))).ok();
-    let Some(noted) = noted.and_then(|bytes| BaselineRecord::decode(&bytes)) else {
-        return false;
-    };
-    let Ok(now) = describe(&place.join(name)) else {
-        return false;
-    };
-    let same = |(now, then): (&Stamp, &Stamp)| now.same_but_device(then);
-    noted.manifest == now.manifest && now.stamps.iter().zip(&noted.stamps).all(same)
 }

@@ -18,6 +18,7 @@ mod judging;
 mod kills;
 mod live;
 mod load;
+mod model;
 mod packs;
 mod place;
 mod planning;

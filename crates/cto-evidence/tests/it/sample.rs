@@ -261,6 +261,7 @@ pub(crate) fn pass() -> Plan {
         recorded: None,
         start_failure: None,
         agent: None,
+        model_traffic: None,
     }));
     add(EventKind::PatchApplied(PatchApplied {
         base_tree_id: "1".repeat(40).parse().unwrap(),

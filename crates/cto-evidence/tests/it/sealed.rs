@@ -147,6 +147,7 @@ impl Plan {
                 peak_memory_bytes: Some(9_007_199_254_740_991),
                 tokens: None,
                 cost: None,
+                model_traffic: None,
             },
             sandbox: SandboxSection {
                 provider: "namespaces".to_owned(),

@@ -22,6 +22,8 @@ pub struct Fixture {
     pub(crate) gate: Option<&'static str>,
     pub(crate) stage_gate: Option<&'static str>,
     pub(crate) stage: u8,
+    /// What else the operator has in the environment.
+    pub(crate) env: &'static [(&'static str, &'static str)],
     pub(crate) launch: Launch,
     pub(crate) meddling: Meddling,
     /// Other blockers that the same trigger brings with it.

@@ -109,6 +109,8 @@ impl Ground {
         let open = gates
             .into_iter()
             .filter_map(|(name, value)| Some((name?, value?.to_owned())));
+        let more = fixture.env.iter();
+        let more = more.map(|(name, value)| (name.to_string(), value.to_string()));
         let launcher = Launcher {
             force_group: fixture.launch == Launch::WithoutNamespaces,
             ..options.launcher.clone()
@@ -116,7 +118,7 @@ impl Ground {
         let harness = Harness::open(OpenOptions {
             home: place.join("home"),
             config: place.join("config"),
-            env: Environment::new(pairs.into_iter().chain(open)),
+            env: Environment::new(pairs.into_iter().chain(open).chain(more)),
             launcher,
         })
         .map_err(Box::new)?;

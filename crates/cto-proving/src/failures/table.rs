@@ -80,6 +80,7 @@ const PLAIN: Fixture = Fixture {
     gate: Some("1"),
     stage_gate: Some("3"),
     stage: 3,
+    env: &[],
     launch: Launch::AsThisMachineCan,
     meddling: Meddling::None,
     companions: &[],
@@ -112,7 +113,7 @@ const APPROVALS: &str = "there are no approvals yet: no request, grant or denial
 const TARGETS: &str =
     "there is no target admission yet: no run writes to a repository of its owner";
 const MODELS: &str =
-    "no lane of this version has a model, so none is admitted, decided on or missing";
+    "no lane of this version decides on or admits a model, or asks it before the start";
 
 /// Blockers without a fixture, and why. An entry goes when its blocker can be reached.
 pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
@@ -145,15 +146,9 @@ pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
     ),
     (BlockerCode::ProviderDecisionMissing, MODELS),
     (BlockerCode::SteeringNotAdmitted, TARGETS),
-    (
-        BlockerCode::BudgetUnmeterable,
-        "no lane of this version uses tokens, requests or money that could be capped",
-    ),
     (BlockerCode::ModelNotAdmitted, MODELS),
     (BlockerCode::ModelAdmissionMismatch, MODELS),
     (BlockerCode::ModelAdmissionInvalid, MODELS),
-    (BlockerCode::LocalProviderConfigMissing, MODELS),
-    (BlockerCode::ProviderAuthUnavailable, MODELS),
     (BlockerCode::ProviderReasoningOnly, MODELS),
     (
         BlockerCode::AgentProtocolFailed,

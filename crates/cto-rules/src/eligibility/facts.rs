@@ -5,7 +5,7 @@ use cto_contract::ids::{CaseId, DecisionId};
 use cto_contract::text;
 use cto_contract::time::Utc;
 use cto_contract::words::{
-    Action, Lane, MutationMode, RiskClass, SandboxClass, SourceAdmissionStatus, Stage,
+    Action, Lane, MutationMode, NetworkClass, RiskClass, SandboxClass, SourceAdmissionStatus, Stage,
 };
 use serde::Serialize;
 
@@ -55,6 +55,26 @@ pub enum RepositoryState {
     Unsupported(String),
 }
 
+/// Whether the lane's model can be reached, as far as that is known before anything starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum ModelState {
+    NotNeeded,
+    Ready,
+    /// The environment name that holds no base URL.
+    EndpointMissing {
+        name: String,
+    },
+    /// The same name, and what is wrong with its value; the value itself is never told.
+    EndpointInvalid {
+        name: String,
+        why: String,
+    },
+    KeyUnavailable(String),
+    Unusable(String),
+    /// Nothing keeps the agent from other addresses here.
+    Unconfined(SandboxClass),
+}
+
 /// The facts. The digest of their serialised form names the decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EligibilityFacts {
@@ -82,6 +102,11 @@ pub struct EligibilityFacts {
     /// Why a pack could not be written or signed, if so.
     pub evidence_interface: Observed<Result<(), String>>,
     pub confinement: Observed<Result<SandboxClass, String>>,
+    /// What of the network the contract asks for.
+    pub network: NetworkClass,
+    pub model: Observed<ModelState>,
+    /// Caps that nobody could hold for this lane, by name.
+    pub unmeterable: Observed<Vec<String>>,
 }
 
 impl GateState {
@@ -126,6 +151,19 @@ impl GateState {
             Self::Wrong { name, shown } => {
                 format!("{name} is set to \"{shown}\", which counts as absent")
             }
+        }
+    }
+}
+
+impl ModelState {
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::NotNeeded => "not needed".to_owned(),
+            Self::Ready => "named".to_owned(),
+            Self::EndpointMissing { name } => format!("{name} is absent"),
+            Self::EndpointInvalid { name, why } => format!("{name}: {why}"),
+            Self::KeyUnavailable(why) | Self::Unusable(why) => why.clone(),
+            Self::Unconfined(class) => format!("confinement is {class}"),
         }
     }
 }
@@ -203,6 +241,14 @@ impl EligibilityFacts {
                     Err(why) => why.clone(),
                 };
                 fact(gate, class, &self.confinement)
+            }
+            Gate::ModelEndpoint => fact(gate, self.model.value.shown(), &self.model),
+            Gate::Budget => {
+                let caps = match self.unmeterable.value.as_slice() {
+                    [] => "every cap can be held".to_owned(),
+                    caps => format!("can't be held: {}", caps.join(", ")),
+                };
+                fact(gate, caps, &self.unmeterable)
             }
         }
     }

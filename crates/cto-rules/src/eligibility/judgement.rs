@@ -5,9 +5,9 @@
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::eligibility::Gate;
 use cto_contract::text;
-use cto_contract::words::{Lane, RiskClass, SandboxClass, SourceAdmissionStatus};
+use cto_contract::words::{Lane, NetworkClass, RiskClass, SandboxClass, SourceAdmissionStatus};
 
-use super::facts::{ApprovalState, EligibilityFacts, GateState, RepositoryState};
+use super::facts::{ApprovalState, EligibilityFacts, GateState, ModelState, RepositoryState};
 
 /// First stage at which the lane's source must be admitted.
 const SOURCE_ADMISSION_FROM_STAGE: u8 = 3;
@@ -75,6 +75,8 @@ pub(super) fn judge(gate: Gate, facts: &EligibilityFacts) -> Judgement {
             BlockerCode::ArtifactWriteFailure,
         ),
         Gate::Confinement => confinement(facts),
+        Gate::ModelEndpoint => model_endpoint(facts),
+        Gate::Budget => budget(facts),
     }
 }
 
@@ -257,6 +259,56 @@ fn confinement(facts: &EligibilityFacts) -> Judgement {
             })
         }
     })
+}
+
+/// A model that the contract asks for: a caller's `NotNeeded` is no key.
+fn model_endpoint(facts: &EligibilityFacts) -> Judgement {
+    let Some(name) = facts.lane.base_url() else {
+        return Judgement::NotRequired;
+    };
+    if facts.network == NetworkClass::None {
+        return Judgement::NotRequired;
+    }
+    let gate = Gate::ModelEndpoint;
+    let quoted = |why: &str| text::shorten(why, QUOTED_CHARS);
+    Judgement::unless(match &facts.model.value {
+        ModelState::Ready => None,
+        ModelState::NotNeeded | ModelState::EndpointMissing { .. } => Some((
+            BlockerCode::LocalProviderConfigMissing,
+            format!("`{name}` is not set, and the contract asks for a model"),
+        )),
+        ModelState::EndpointInvalid { why, .. } => Some((
+            BlockerCode::LocalProviderConfigMissing,
+            format!("`{name}` can't be used: {}", quoted(why)),
+        )),
+        ModelState::KeyUnavailable(why) => Some((
+            BlockerCode::ProviderAuthUnavailable,
+            format!("`{gate}`: {}", quoted(why)),
+        )),
+        ModelState::Unusable(why) => Some((
+            BlockerCode::ProviderUnavailable,
+            format!("`{gate}`: {}", quoted(why)),
+        )),
+        ModelState::Unconfined(class) => Some((
+            BlockerCode::SandboxUnavailable,
+            format!("`{gate}` needs a network of the agent's own; confinement is {class}"),
+        )),
+    })
+}
+
+fn budget(facts: &EligibilityFacts) -> Judgement {
+    let gate = Gate::Budget;
+    let caps = &facts.unmeterable.value;
+    Judgement::unless((!caps.is_empty()).then(|| {
+        (
+            BlockerCode::BudgetUnmeterable,
+            format!(
+                "`{gate}`: lane {} can't measure {}",
+                facts.lane,
+                caps.join(", ")
+            ),
+        )
+    }))
 }
 
 /// The last stage that a class of confinement is good for.

@@ -1,6 +1,6 @@
 use cto_contract::blocker::BlockerCode;
 use cto_contract::ids::DecisionId;
-use cto_contract::words::{Action, RiskClass, SandboxClass, SourceAdmissionStatus};
+use cto_contract::words::{Action, NetworkClass, RiskClass, SandboxClass, SourceAdmissionStatus};
 
 use super::*;
 
@@ -45,13 +45,16 @@ pub(crate) fn good(lane: Lane, number: u8) -> EligibilityFacts {
         start_tree_clean: observed(Some(true)),
         evidence_interface: observed(Ok(())),
         confinement: observed(Ok(SandboxClass::Full)),
+        network: NetworkClass::Model,
+        model: observed(ModelState::Ready),
+        unmeterable: observed(Vec::new()),
     }
 }
 
 /// Everything that can be wrong, one fact each. The gate that then misses, and its code.
 type Fault = (Gate, BlockerCode, fn(&mut EligibilityFacts));
 
-const FAULTS: [Fault; 20] = [
+const FAULTS: [Fault; 27] = [
     (Gate::LaneGate, BlockerCode::GateMissing, |f| {
         f.lane_gate.value = GateState::lane(f.lane, None)
     }),
@@ -114,6 +117,48 @@ const FAULTS: [Fault; 20] = [
     (Gate::Confinement, BlockerCode::SandboxUnavailable, |f| {
         f.confinement.value = Err("no namespaces".to_owned())
     }),
+    (
+        Gate::ModelEndpoint,
+        BlockerCode::LocalProviderConfigMissing,
+        |f| {
+            f.model.value = ModelState::NotNeeded;
+        },
+    ),
+    (
+        Gate::ModelEndpoint,
+        BlockerCode::LocalProviderConfigMissing,
+        |f| {
+            f.model.value = ModelState::EndpointMissing {
+                name: "X".to_owned(),
+            };
+        },
+    ),
+    (
+        Gate::ModelEndpoint,
+        BlockerCode::LocalProviderConfigMissing,
+        |f| {
+            f.model.value = ModelState::EndpointInvalid {
+                name: "X".to_owned(),
+                why: "no host".to_owned(),
+            };
+        },
+    ),
+    (
+        Gate::ModelEndpoint,
+        BlockerCode::ProviderAuthUnavailable,
+        |f| {
+            f.model.value = ModelState::KeyUnavailable("no key".to_owned());
+        },
+    ),
+    (Gate::ModelEndpoint, BlockerCode::ProviderUnavailable, |f| {
+        f.model.value = ModelState::Unusable("no address".to_owned());
+    }),
+    (Gate::ModelEndpoint, BlockerCode::SandboxUnavailable, |f| {
+        f.model.value = ModelState::Unconfined(SandboxClass::Weak);
+    }),
+    (Gate::Budget, BlockerCode::BudgetUnmeterable, |f| {
+        f.unmeterable.value = vec!["cost".to_owned()];
+    }),
     (Gate::MutationMode, BlockerCode::StageNotProven, |f| {
         f.requested_mode = Some(MutationMode::CandidateDefault)
     }),
@@ -125,14 +170,14 @@ const FAULTS: [Fault; 20] = [
 /// Whether a fault can matter at all for a lane and a stage, said without the rules.
 fn matters(fault: &Fault, lane: Lane, number: u8) -> bool {
     match fault.0 {
-        Gate::LaneGate | Gate::StageGate => lane != Lane::Fake,
+        Gate::LaneGate | Gate::StageGate | Gate::ModelEndpoint => lane != Lane::Fake,
         Gate::SourceAdmission => match lane {
             Lane::Fake => false,
             Lane::Command => number >= 4,
             Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => number >= 3,
         },
         Gate::MutationMode => fault.1 == BlockerCode::StageGateMissing || number < 6,
-        Gate::Confinement => number >= 3 || !std::ptr::eq(fault, &FAULTS[19]),
+        Gate::Confinement => number >= 3 || !std::ptr::eq(fault, &FAULTS[26]),
         Gate::LaneAvailable
         | Gate::AllowedPaths
         | Gate::ForbiddenActions
@@ -140,7 +185,8 @@ fn matters(fault: &Fault, lane: Lane, number: u8) -> bool {
         | Gate::Approval
         | Gate::Repository
         | Gate::StartTreeClean
-        | Gate::EvidenceInterface => true,
+        | Gate::EvidenceInterface
+        | Gate::Budget => true,
     }
 }
 
@@ -192,11 +238,14 @@ fn good_facts_select_every_lane_at_every_stage() {
 #[test]
 fn any_set_of_faults_is_refused_with_each_of_them_named() {
     // The last two share their fact with an earlier one and are walked below.
-    let faults = &FAULTS[..18];
+    let faults = &FAULTS[..25];
     for lane in [Lane::Fake, Lane::Case] {
         for number in [2, 4] {
-            // One bit a gate, so that two faults of one fact do not hide each other.
-            for set in 0_u32..1 << Gate::ALL.len() {
+            // One bit a gate, so that two faults of one fact do not hide each other. The last two gates stand and fall with
+            // a mix of the others: each of their four states meets every state of any few others, at a quarter of the cost.
+            for walked in 0_u32..1 << (Gate::ALL.len() - 2) {
+                let set =
+                    walked | (walked.wrapping_mul(0x9e37_79b1) >> 30) << (Gate::ALL.len() - 2);
                 let mut facts = good(lane, number);
                 let mut expected = Vec::new();
                 for (bit, gate) in Gate::ALL
@@ -321,7 +370,7 @@ fn a_message_begins_with_the_gates_name() {
     for fault in FAULTS
         .iter()
         .filter(|f| f.1 != BlockerCode::CriticalRepository)
-        .take(18)
+        .take(25)
     {
         fault.2(&mut facts);
     }
@@ -353,6 +402,8 @@ fn a_message_begins_with_the_gates_name() {
     dirty_starting_tree: `start_tree_clean`: the source has uncommitted changes in paths that may change [dirty starting tree]
     artifact_write_failure: `evidence_interface`: home is not writable [artifact write failure]
     sandbox_unavailable: `confinement`: no namespaces [gate missing: confinement]
+    sandbox_unavailable: `model_endpoint` needs a network of the agent's own; confinement is weak [gate missing: model_endpoint]
+    budget_unmeterable: `budget`: lane case can't measure cost [gate missing: budget]
     "#);
     assert_eq!(decision.record.escalation_path, EscalationPath::Blocked);
     let facts = &decision.record.facts;

@@ -118,6 +118,7 @@ fn backend_end(exit_code: Option<i32>, signal: Option<i32>, timed_out: bool) -> 
         recorded: None,
         start_failure: None,
         agent: None,
+        model_traffic: None,
     }
 }
 

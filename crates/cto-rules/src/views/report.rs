@@ -203,8 +203,9 @@ fn resources(state: &RunState, input: &ReportInput) -> Resources {
             .map(|v| v.verification.commands.iter().map(|c| c.seconds).sum()),
         cpu_seconds: end.and_then(|e| e.cpu_seconds),
         peak_memory_bytes: end.and_then(|e| e.peak_memory_bytes),
-        tokens: None,
+        tokens: end.and_then(|e| e.model_traffic.as_ref()?.tokens),
         cost: None,
+        model_traffic: end.and_then(|e| e.model_traffic.clone()),
     }
 }
 
@@ -296,8 +297,23 @@ fn not_applicable(state: &RunState, completed: &RunCompleted) -> BTreeMap<String
     if !state.backend_started {
         put("backend", "no process was started");
     }
-    put("tokens", "this lane has no model");
-    put("cost", "this lane has no model");
+    let traffic = state.backend.as_ref().map(|b| b.model_traffic.as_ref());
+    match traffic.flatten() {
+        None => {
+            put("tokens", "this lane has no model");
+            put("cost", "this lane has no model");
+        }
+        Some(traffic) => {
+            if traffic.tokens.is_none() {
+                let why = format!(
+                    "an answer did not name its tokens; all of them are at most {}",
+                    traffic.tokens_at_most
+                );
+                put("tokens", &why);
+            }
+            put("cost", "no price of this model is known");
+        }
+    }
     out
 }
 

@@ -9,15 +9,17 @@ use cto_contract::time::Utc;
 use cto_contract::words::{Lane, MutationMode, SandboxClass, SourceAdmissionStatus, Stage};
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_rules::eligibility::{
-    ApprovalState, EligibilityFacts, GateState, Observed, RepositoryState, decide,
+    ApprovalState, EligibilityFacts, GateState, ModelState, Observed, RepositoryState, decide,
 };
 use cto_rules::paths::PathPolicy;
+use cto_rules::secrets::Known;
 
 use crate::clock;
 use crate::environment::Environment;
 use crate::harness::Harness;
 use crate::journal::JournalError;
 use crate::live::{Live, StepError, StepResult};
+use crate::model;
 use crate::source::{self, Opened};
 use crate::task::Task;
 
@@ -36,6 +38,8 @@ pub(crate) struct GatheredFacts<'a> {
     pub(crate) confinement: Result<SandboxClass, String>,
     pub(crate) repository: Option<RepositoryState>,
     pub(crate) start_tree_clean: Option<bool>,
+    pub(crate) model: ModelState,
+    pub(crate) unmeterable: Vec<String>,
     pub(crate) at: Utc,
 }
 
@@ -52,6 +56,8 @@ pub(crate) fn gather(facts: GatheredFacts<'_>) -> EligibilityFacts {
         confinement,
         repository,
         start_tree_clean,
+        model,
+        unmeterable,
         at,
     } = facts;
     fn seen<T>(value: T, source: &str, checked_at: Utc) -> Observed<T> {
@@ -95,6 +101,8 @@ pub(crate) fn gather(facts: GatheredFacts<'_>) -> EligibilityFacts {
             .map(|c| c.as_str()),
         &repository,
         start_tree_clean,
+        &model,
+        &unmeterable,
     );
     let decision_id = digest_of(&id_input).map_or_else(
         |_| DecisionId::of(&cto_evidence::canonical::sha256(b"")),
@@ -142,6 +150,9 @@ pub(crate) fn gather(facts: GatheredFacts<'_>) -> EligibilityFacts {
         start_tree_clean: seen(start_tree_clean, "its work tree against its HEAD", at),
         evidence_interface: seen(evidence, "home directory and signing key", at),
         confinement: seen(confinement, "tried on this kernel", at),
+        network: contract.network,
+        model: seen(model, "environment and harness.yaml", at),
+        unmeterable: seen(unmeterable, "task contract and harness.yaml", at),
     }
 }
 
@@ -189,7 +200,10 @@ impl Live<'_> {
             .get(lane.as_str())
             .is_some_and(|e| e.disabled);
         let at = clock::now();
-        let decide_with = |repository, start_tree_clean| {
+        let network = self.contract.network;
+        let class = self.parts.sandbox_class();
+        let (mut model, upstream) = model::look(self.harness, lane, network, class);
+        let decide_with = |repository, start_tree_clean, model: &ModelState| {
             decide(&gather(GatheredFacts {
                 env: &self.harness.env,
                 contract: &self.contract,
@@ -206,26 +220,46 @@ impl Live<'_> {
                 },
                 repository,
                 start_tree_clean,
+                model: model.clone(),
+                unmeterable: model::unmeterable(lane, network, &self.limits.limits),
                 at,
             }))
         };
-        let mut decision = decide_with(None, None);
+        let mut decision = decide_with(None, None, &model);
         let mut source = None;
+        let mut opened = None;
+        // A key is asked for only when nothing else stands in the way.
+        if let Some(upstream) = upstream
+            && decision.grant.is_some()
+        {
+            match model::open(self.harness, lane, upstream, &self.stop) {
+                Ok(found) => opened = Some(found),
+                Err(state) => {
+                    model = state;
+                    decision = decide_with(None, None, &model);
+                }
+            }
+        }
         // A repository is looked at only when nothing else stands in the way.
         if let Task::Repository(task) = &self.request.task
             && decision.grant.is_some()
         {
             let (home, scratch) = (&self.harness.home, self.work.join("source"));
             match source::open(home, &task.path, task.rev.as_deref(), &scratch)? {
-                Opened::Refused(state) => decision = decide_with(Some(state), None),
+                Opened::Refused(state) => decision = decide_with(Some(state), None, &model),
                 Opened::Source(found) => {
                     let clean = !found.dirty_in_scope(&PathPolicy::new(&self.contract));
-                    decision = decide_with(Some(RepositoryState::Usable), Some(clean));
+                    decision = decide_with(Some(RepositoryState::Usable), Some(clean), &model);
                     source = Some(found);
                 }
             }
         }
         self.parts.source = source;
+        if let Some(opened) = opened {
+            let secrets = self.harness.env.secrets().into_iter();
+            self.known = Known::new(secrets.chain(opened.secrets).collect());
+            self.parts.model = Some(opened.route);
+        }
         let bytes = to_canonical(&decision.record).map_err(|e| StepError::Environment {
             what: format!("the decision has no canonical form: {e}"),
             code: cto_contract::blocker::BlockerCode::ArtifactWriteFailure,

@@ -15,7 +15,8 @@ use cto_contract::words::{BackendCompletion, Lane, SandboxClass};
 use cto_evidence::canonical::to_canonical;
 use cto_evidence::writer::PackWriter;
 use cto_sandbox::{
-    Access, Bind, Class, Confinement, End, Launcher, Said, StopCause, StopToken, Stream, Survivors,
+    Access, Bind, Class, Confinement, End, Endpoint, Launcher, Said, StopCause, StopToken, Stream,
+    Survivors,
 };
 
 use crate::bench::Tree;
@@ -23,9 +24,11 @@ use crate::checks::{Checker, RedactedFile, to_os};
 use crate::denials::totals;
 use crate::heard::Heard;
 use crate::live::{BaselineChecks, Live, StepError, StepResult};
+use crate::model;
 use crate::program::{PlannedLaunch, ProgramFile};
 use crate::protected::ProtectedRoots;
 use crate::sandbox_proof::{Names, sandbox_proof};
+use crate::steps::egress::Egress;
 use crate::steps::prepare::missing;
 use crate::{error_chain, round_seconds};
 
@@ -183,30 +186,44 @@ impl Live<'_> {
         let mut words = (self.request.lane != Lane::Fake).then(Heard::default);
         let denials = self.denial_words();
         let mut recorded = Ok(());
-        let launched = harness
-            .launcher
-            .launch(&request, &stop, &mut |said| match said {
-                Said::Output(Stream::Stdout, bytes) => {
-                    let clean = out.push(bytes);
-                    let plans = words.as_mut().map(|w| w.hear(clean)).unwrap_or_default();
-                    for text in plans {
-                        if recorded.is_ok() {
-                            recorded = self.record(EventKind::BackendPlan(BackendText { text }));
-                        }
+        let limits = &self.limits.limits;
+        let mut egress = self.parts.model.take().map(|way| Egress::new(way, limits));
+        let mut sink = |said: Said<'_>| match said {
+            Said::Output(Stream::Stdout, bytes) => {
+                let clean = out.push(bytes);
+                let plans = words.as_mut().map(|w| w.hear(clean)).unwrap_or_default();
+                for text in plans {
+                    if recorded.is_ok() {
+                        recorded = self.record(EventKind::BackendPlan(BackendText { text }));
                     }
                 }
-                Said::Output(Stream::Stderr, bytes) => {
-                    err.push(bytes);
+            }
+            Said::Output(Stream::Stderr, bytes) => {
+                err.push(bytes);
+            }
+            Said::Attempt(attempt) => {
+                if let Some(denial) = denials.denial(attempt, Step::Backend)
+                    && recorded.is_ok()
+                {
+                    recorded = self.record(EventKind::SandboxDenied(denial));
                 }
-                Said::Attempt(attempt) => {
-                    if let Some(denial) = denials.denial(attempt, Step::Backend)
-                        && recorded.is_ok()
-                    {
-                        recorded = self.record(EventKind::SandboxDenied(denial));
-                    }
-                }
-            });
+            }
+        };
+        let launched = match &mut egress {
+            None => harness.launcher.launch(&request, &stop, &mut sink),
+            Some(egress) => {
+                request.endpoint = Some(Endpoint { port: model::PORT });
+                let mut host = |listeners| egress.host(listeners);
+                let launcher = &harness.launcher;
+                launcher.launch_hosted(&request, &stop, &mut sink, &mut host)
+            }
+        };
+        // First of all: nothing of the agent is left that could speak, and nothing may be spoken for it.
+        let traffic = egress.and_then(Egress::finish);
         recorded?;
+        let model_traffic = traffic
+            .map(|traffic| self.record_traffic(&traffic))
+            .transpose()?;
         out.finish().map_err(artifact(STDOUT))?;
         err.finish().map_err(artifact(STDERR))?;
         for path in [STDOUT, STDERR] {
@@ -283,6 +300,7 @@ impl Live<'_> {
                     recorded: outcome.recorded.map(totals),
                     start_failure,
                     agent: words.map(Heard::finish),
+                    model_traffic,
                 }
             }
             Err(error) => BackendFinished {
@@ -301,6 +319,7 @@ impl Live<'_> {
                 recorded: None,
                 start_failure: Some(error_chain(&error)),
                 agent: None,
+                model_traffic,
             },
         };
         self.record(EventKind::BackendFinished(finished))?;

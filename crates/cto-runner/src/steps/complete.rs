@@ -9,7 +9,7 @@ use cto_contract::task::TaskContract;
 use cto_contract::words::SandboxClass;
 use cto_evidence::canonical::to_canonical;
 use cto_evidence::writer::PackWriter;
-use cto_rules::eligibility::decide;
+use cto_rules::eligibility::{ModelState, decide};
 use cto_rules::lifecycle::{RunState, conclude};
 
 use crate::journal::JournalError;
@@ -124,6 +124,8 @@ pub(crate) fn write_missing(
         confinement: Err("the run ended before a decision".to_owned()),
         repository: None,
         start_tree_clean: None,
+        model: ModelState::Unusable("the run ended before a decision".to_owned()),
+        unmeterable: Vec::new(),
         at: clock::now(),
     });
     put(

@@ -4,6 +4,7 @@ mod authority;
 mod backend;
 mod change;
 mod complete;
+mod egress;
 mod prepare;
 mod setup;
 mod verification;

@@ -272,7 +272,8 @@ impl Live<'_> {
                 code: BlockerCode::ArtifactWriteFailure,
             })?,
         };
-        let mut spec = engine.launch_spec(&places, &path, &brief);
+        let model = self.parts.model.as_ref().map(|_| crate::model::address());
+        let mut spec = engine.launch_spec(&places, &path, &brief, model.as_ref());
         spec.env.extend(prepared.bench.more_env());
         for (name, bytes) in &spec.scratch_files {
             let full = scratch.join(name);

@@ -190,4 +190,45 @@ pub(super) const FIXTURES: &[Fixture] = &[
         shows: &[NO_PATCH, NOTHING_RAN, ("trace.jsonl", "floor")],
         ..PLAIN
     },
+    Fixture {
+        blocker: BlockerCode::BudgetUnmeterable,
+        trigger: "the contract caps the cost of a model whose prices nobody knows",
+        terms: &[
+            ("network", "model"),
+            ("limits", "{wall_seconds: 60, cost: 1.5}"),
+        ],
+        env: MODEL,
+        shows: &[NO_PATCH, NOTHING_RAN, ("eligibility.json", "cost")],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::LocalProviderConfigMissing,
+        trigger: "the contract asks for a model and the environment names no endpoint",
+        terms: &[("network", "model")],
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("eligibility.json", "CTO_HARNESS_COMMAND_LOCAL_BASE_URL"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::ProviderAuthUnavailable,
+        trigger: "the command that prints the model's key fails",
+        terms: &[("network", "model")],
+        config: "providers: {local: {credential_command: ['false']}}",
+        env: MODEL,
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("eligibility.json", "credential command ended with code 1"),
+        ],
+        ..PLAIN
+    },
 ];
+
+/// An endpoint that is never asked.
+const MODEL: &[(&str, &str)] = &[(
+    "CTO_HARNESS_COMMAND_LOCAL_BASE_URL",
+    "http://127.0.0.1:9/v1",
+)];

@@ -1,0 +1,210 @@
+//! A lane's model: where it is, who opens it, and which words about it must never be seen.
+//!
+//! All of it comes from the operator's environment and config, never from a repository. The key is read once, goes to the
+//! forwarder, and is stored nowhere.
+
+use std::time::Duration;
+
+use cto_agent::ModelAddress;
+use cto_contract::config::ProviderConfig;
+use cto_contract::text::shorten;
+use cto_contract::words::{Lane, NetworkClass, SandboxClass};
+use cto_egress::{Api, Authorities, Budget, Route, Secret, Upstream};
+use cto_rules::eligibility::ModelState;
+use cto_sandbox::{
+    End, LaunchRequest, Launcher, Limits, Network, Recorder, Root, Said, StopToken, Stream,
+    TreeLimits,
+};
+
+use crate::environment::Environment;
+use crate::error_chain;
+use crate::harness::Harness;
+
+/// The one port that answers inside. The network there is empty, so no other number would be better.
+pub(crate) const PORT: u16 = 8471;
+/// The provider of a lane whose environment names none.
+const PROVIDER_DEFAULT: &str = "local";
+const CREDENTIAL_WALL: Duration = Duration::from_secs(30);
+const CREDENTIAL_BYTES_MAX: u64 = 16 * 1024;
+
+/// What a process inside is told.
+pub(crate) fn address() -> ModelAddress {
+    ModelAddress {
+        base_url: format!("http://127.0.0.1:{PORT}/v1"),
+    }
+}
+
+/// The calls that an agent may make.
+pub(crate) fn apis() -> Vec<Api> {
+    Api::ALL.to_vec()
+}
+
+/// A way to the model, and the words that give it away.
+pub(crate) struct Opened {
+    pub(crate) route: Route,
+    pub(crate) secrets: Vec<(String, Vec<u8>)>,
+}
+
+/// Looks at what is named, and touches nothing.
+pub(crate) fn look(
+    harness: &Harness,
+    lane: Lane,
+    network: NetworkClass,
+    class: SandboxClass,
+) -> (ModelState, Option<Upstream>) {
+    let (Some(name), NetworkClass::Model) = (lane.base_url(), network) else {
+        return (ModelState::NotNeeded, None);
+    };
+    let Some(url) = harness.env.get(&name) else {
+        return (ModelState::EndpointMissing { name }, None);
+    };
+    match Upstream::parse(url) {
+        Err(error) => {
+            let why = error.to_string();
+            (ModelState::EndpointInvalid { name, why }, None)
+        }
+        Ok(_) if class < SandboxClass::Process => (ModelState::Unconfined(class), None),
+        Ok(upstream) => (ModelState::Ready, Some(upstream)),
+    }
+}
+
+/// Gets the key and looks the endpoint up. Only for a run that nothing else speaks against.
+pub(crate) fn open(
+    harness: &Harness,
+    lane: Lane,
+    upstream: Upstream,
+    stop: &StopToken,
+) -> Result<Opened, ModelState> {
+    let settings = provider(harness, lane)?;
+    let key = key(harness, &settings, stop).map_err(ModelState::KeyUnavailable)?;
+    let mut secrets = Vec::new();
+    let key = match key {
+        None => None,
+        Some(text) => {
+            let key = Secret::new(&text)
+                .map_err(|error| ModelState::KeyUnavailable(format!("no key: {error}")))?;
+            secrets.push(("model_key".to_owned(), text.trim().as_bytes().to_vec()));
+            Some(key)
+        }
+    };
+    let authorities = match &settings.ca_file {
+        None => Authorities::System,
+        Some(path) => Authorities::File(path.into()),
+    };
+    let upstream = upstream.with_key(key).with_authorities(authorities);
+    let route = Route::open(upstream).map_err(|error| ModelState::Unusable(error_chain(&error)))?;
+    let words = route.telling_words().into_iter();
+    secrets.extend(words.map(|word| ("model_endpoint".to_owned(), word.into_bytes())));
+    Ok(Opened { route, secrets })
+}
+
+/// Caps that nobody could hold: there is no price list, and an agent without a model spends nothing.
+pub(crate) fn unmeterable(
+    lane: Lane,
+    network: NetworkClass,
+    limits: &cto_contract::task::Limits,
+) -> Vec<String> {
+    if lane.base_url().is_none() || network == NetworkClass::None {
+        return Vec::new();
+    }
+    let blind = cto_egress::unmeterable(&budget(limits), &apis());
+    let blind = blind.into_iter().map(|name| name.as_str().to_owned());
+    let cost = limits.cost.map(|_| "cost".to_owned());
+    blind.chain(cost).collect()
+}
+
+pub(crate) fn budget(limits: &cto_contract::task::Limits) -> Budget {
+    Budget {
+        requests: limits.requests,
+        bytes: None,
+        tokens: limits.tokens,
+    }
+}
+
+fn provider(harness: &Harness, lane: Lane) -> Result<ProviderConfig, ModelState> {
+    let named = lane
+        .model_provider()
+        .and_then(|variable| harness.env.get(&variable));
+    let providers = &harness.config.harness.providers;
+    match (named, providers.get(named.unwrap_or(PROVIDER_DEFAULT))) {
+        (_, Some(settings)) => Ok(settings.clone()),
+        (None, None) => Ok(ProviderConfig::default()),
+        (Some(name), None) => Err(ModelState::Unusable(format!(
+            "provider \"{}\" is not in harness.yaml",
+            shorten(name, 40)
+        ))),
+    }
+}
+
+fn key(
+    harness: &Harness,
+    settings: &ProviderConfig,
+    stop: &StopToken,
+) -> Result<Option<String>, String> {
+    if let Some(name) = &settings.key_env {
+        let held = harness.env.get(name).map(str::to_owned);
+        return held
+            .map(Some)
+            .ok_or_else(|| format!("{name}, which holds the provider's key, is not set"));
+    }
+    match settings.credential_command.as_slice() {
+        [] => Ok(None),
+        command => ask(&harness.launcher, &harness.env, command, stop).map(Some),
+    }
+}
+
+/// Runs the operator's own program in the operator's own environment. Nothing that it says but the key is kept.
+fn ask(
+    launcher: &Launcher,
+    env: &Environment,
+    command: &[String],
+    stop: &StopToken,
+) -> Result<String, String> {
+    let request = LaunchRequest {
+        argv: command.iter().map(Into::into).collect(),
+        env: env
+            .pairs()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
+        cwd: "/".into(),
+        binds: Vec::new(),
+        overlay: None,
+        limits: Limits {
+            wall: CREDENTIAL_WALL,
+            output_bytes: CREDENTIAL_BYTES_MAX,
+            cpu_seconds: None,
+            file_bytes: None,
+            open_files: None,
+            processes: None,
+        },
+        // It may have to ask a service for the key.
+        network: Network::Host,
+        grace: Duration::from_secs(1),
+        root: Root::Host,
+        tree: TreeLimits::default(),
+        run_as: None,
+        recorder: Recorder::Off,
+        endpoint: None,
+    };
+    let mut said = Vec::new();
+    let launched = launcher.launch(&request, stop, &mut |told| {
+        if let Said::Output(Stream::Stdout, bytes) = told {
+            said.extend_from_slice(bytes);
+        }
+    });
+    let outcome = launched.map_err(|error| {
+        format!(
+            "the credential command could not be started: {}",
+            error_chain(&error)
+        )
+    })?;
+    match outcome.end {
+        End::Exited(0) if !outcome.output.capped => String::from_utf8(said)
+            .map_err(|_| "the credential command printed something that is no text".to_owned()),
+        End::Exited(0) => Err("the credential command printed too much to be a key".to_owned()),
+        End::Exited(code) => Err(format!("the credential command ended with code {code}")),
+        End::Signaled(_) | End::NotStarted => {
+            Err("the credential command did not end by itself".to_owned())
+        }
+    }
+}
