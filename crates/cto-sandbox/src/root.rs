@@ -1,5 +1,6 @@
 //! What the tree sees as `/`: the host's root, or one that is built from nothing and holds only what is named here.
 
+use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::LaunchError;
@@ -7,6 +8,8 @@ use crate::request::{UNPRIVILEGED_ID, check_path};
 
 /// Room of a `/dev/shm` that nobody asked for in another size.
 const SHM_BYTES: u64 = 256 * 1024 * 1024;
+/// Settings up to this size are copied; larger ones are mounted.
+const SMALL_BYTES_MAX: u64 = 4 * 1024;
 
 /// The root directory of a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,12 +126,7 @@ impl BuiltRoot {
                 Err(_) => {}
             }
         }
-        let present = ETC
-            .iter()
-            .map(|name| Path::new("/etc").join(name))
-            .filter(|path| path.exists());
-        root.read_only.extend(present.map(Shown::here));
-        root.files = [
+        let fresh = [
             ("/etc/hosts", HOSTS.to_owned()),
             ("/etc/resolv.conf", String::new()),
             (
@@ -137,8 +135,16 @@ impl BuiltRoot {
             ),
             ("/etc/group", format!("user:x:{id}:\n")),
         ]
-        .map(|(at, text)| (PathBuf::from(at), text.into_bytes()))
-        .into();
+        .map(|(at, text)| (PathBuf::from(at), text.into_bytes()));
+        root.files.extend(fresh);
+        for path in ETC.iter().map(|name| Path::new("/etc").join(name)) {
+            // A mount for each would take longer than all the rest of a start.
+            match small_text(&path) {
+                Some(bytes) => root.files.push((path, bytes)),
+                None if path.exists() => root.read_only.push(Shown::here(path)),
+                None => {}
+            }
+        }
         root
     }
 
@@ -158,6 +164,21 @@ impl BuiltRoot {
         }
         Ok(())
     }
+}
+
+/// Returns what a small file of text holds.
+fn small_text(path: &Path) -> Option<Vec<u8>> {
+    let file = std::fs::File::open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    if !meta.is_file() || meta.len() > SMALL_BYTES_MAX {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(SMALL_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    let is_whole = bytes.len() as u64 <= SMALL_BYTES_MAX;
+    (is_whole && std::str::from_utf8(&bytes).is_ok()).then_some(bytes)
 }
 
 /// Returns as whom a launch of this process will run.

@@ -17,6 +17,10 @@ use crate::wire::Raw;
 /// The newest set of rights that the library knows; an older kernel takes what it has of them.
 const NEWEST: ABI = ABI::V9;
 
+/// Settings of programs: to be read, never executed. The directory is the root's own and holds only what was put there, so
+/// that one rule does for all of it.
+const SETTINGS: &str = "/etc";
+
 /// Rules that were made, or why not.
 #[derive(Debug)]
 pub(crate) struct Rules {
@@ -64,7 +68,12 @@ impl Rules {
 }
 
 fn create(built: &Built) -> Result<RulesetCreated, RulesetError> {
-    let paths = |list: &[Raw]| -> Vec<_> { list.iter().map(|p| p.path().to_path_buf()).collect() };
+    let all_of = |list: &[Raw]| -> Vec<_> { list.iter().map(|p| p.path().to_path_buf()).collect() };
+    let paths = |list: &[Raw]| -> Vec<_> {
+        let mut paths = all_of(list);
+        paths.retain(|path| !path.starts_with(SETTINGS));
+        paths
+    };
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
     let all = AccessFs::from_all(NEWEST);
@@ -80,8 +89,9 @@ fn create(built: &Built) -> Result<RulesetCreated, RulesetError> {
             paths(&built.readable),
             read | AccessFs::Execute,
         ))?
+        .add_rules(path_beneath_rules([SETTINGS], read))?
         .add_rules(path_beneath_rules(["/proc"], read | AccessFs::WriteFile))?
         .add_rules(path_beneath_rules(["/dev"], read | device))?
         .add_rules(path_beneath_rules(["/dev/shm"], all))?
-        .add_rules(path_beneath_rules(paths(&built.writable), all))
+        .add_rules(path_beneath_rules(all_of(&built.writable), all))
 }
