@@ -7,9 +7,9 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
@@ -176,41 +176,34 @@ impl Ground {
 
     /// Opens a place, making what is missing of it where it is ours. No link is followed.
     fn point(&self, at: &Path, kind: Kind) -> io::Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut current = rustix::io::fcntl_dupfd_cloexec(&self.base, 3)?;
-        let names: Vec<_> = at
-            .components()
-            .filter_map(|component| match component {
-                Component::Normal(name) => Some(name),
-                Component::RootDir
-                | Component::CurDir
-                | Component::ParentDir
-                | Component::Prefix(_) => None,
-            })
-            .collect();
-        for (index, name) in names.iter().enumerate() {
-            let wanted = match index + 1 == names.len() {
-                true => kind,
-                false => Kind::Directory,
-            };
-            let next = match rustix::fs::openat(&current, *name, flags, Mode::empty()) {
-                Err(Errno::NOENT) => {
-                    self.make(&current, name.as_bytes(), wanted)?;
-                    rustix::fs::openat(&current, *name, flags, Mode::empty())?
-                }
-                opened => opened?,
-            };
-            let found = FileType::from_raw_mode(rustix::fs::fstat(&next)?.st_mode);
-            match (found, wanted) {
-                (FileType::Symlink, _) => return Err(Errno::LOOP.into()),
-                (FileType::Directory, Kind::File) => return Err(Errno::ISDIR.into()),
-                (FileType::Directory, Kind::Directory) => {}
-                (_, Kind::Directory) => return Err(Errno::NOTDIR.into()),
-                (_, Kind::File) => {}
-            }
-            current = next;
+        let inside = at.strip_prefix("/").unwrap_or(at);
+        let whole = match inside.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => inside,
+        };
+        // The kernel walks faster than we do, and most of a place is there already.
+        let opened = match open_strictly(&self.base, whole) {
+            Err(Errno::NOENT) => self.point_made(inside, kind)?,
+            opened => opened?,
+        };
+        let found = FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode);
+        match (found, kind) {
+            (FileType::Symlink, _) => Err(Errno::LOOP.into()),
+            (FileType::Directory, Kind::File) => Err(Errno::ISDIR.into()),
+            (FileType::Directory, Kind::Directory) => Ok(opened),
+            (_, Kind::Directory) => Err(Errno::NOTDIR.into()),
+            (_, Kind::File) => Ok(opened),
         }
-        Ok(current)
+    }
+
+    /// Makes a place, and before it what it lies in.
+    fn point_made(&self, inside: &Path, kind: Kind) -> io::Result<OwnedFd> {
+        let (Some(above), Some(name)) = (inside.parent(), inside.file_name()) else {
+            return Err(Errno::NOENT.into());
+        };
+        let folder = self.point(above, Kind::Directory)?;
+        self.make(&folder, name.as_bytes(), kind)?;
+        Ok(open_strictly(&folder, Path::new(name))?)
     }
 
     fn make(&self, folder: &OwnedFd, name: &[u8], kind: Kind) -> io::Result<()> {
@@ -328,29 +321,15 @@ impl Ground {
                 Err(error) => return Err(error),
             }
         }
+        let null = self.point(Path::new("/dev/null"), Kind::File)?;
         for name in PROC_HIDDEN {
             match open_below(&inside, name) {
-                Ok(point) => self.hide(&point)?,
+                Ok(point) => hide(&point, &null)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(())
-    }
-
-    fn hide(&self, point: &OwnedFd) -> io::Result<()> {
-        let found = FileType::from_raw_mode(rustix::fs::fstat(point)?.st_mode);
-        if found == FileType::Directory {
-            let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY;
-            let options = c"mode=0555,size=4k,nr_inodes=1";
-            let at = by_descriptor(point);
-            rustix::mount::mount(c"tmpfs", at.as_str(), c"tmpfs", flags, options)?;
-            return Ok(());
-        }
-        let null = self.point(Path::new("/dev/null"), Kind::File)?;
-        let tree = detach_at(null.as_fd(), c"", Reach::One)?;
-        freeze(&tree)?;
-        attach(tree.as_fd(), point.as_fd())
     }
 
     /// Mounts the overlay and returns its upper directory.
@@ -412,6 +391,28 @@ fn freeze(mount: &OwnedFd) -> io::Result<()> {
         reach: Reach::One,
     };
     set_attributes(mount.as_fd(), change)
+}
+
+/// Lays nothing over a place: an empty directory, or what nobody can read from.
+fn hide(point: &OwnedFd, null: &OwnedFd) -> io::Result<()> {
+    let found = FileType::from_raw_mode(rustix::fs::fstat(point)?.st_mode);
+    if found == FileType::Directory {
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY;
+        let options = c"mode=0555,size=4k,nr_inodes=1";
+        let at = by_descriptor(point);
+        rustix::mount::mount(c"tmpfs", at.as_str(), c"tmpfs", flags, options)?;
+        return Ok(());
+    }
+    let tree = detach_at(null.as_fd(), c"", Reach::One)?;
+    freeze(&tree)?;
+    attach(tree.as_fd(), point.as_fd())
+}
+
+/// Opens what lies below, through no link, neither at its end nor on the way.
+fn open_strictly(folder: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::BENEATH;
+    rustix::fs::openat2(folder, path, flags, Mode::empty(), resolve)
 }
 
 fn open_below(folder: &OwnedFd, name: impl AsRef<Path>) -> io::Result<OwnedFd> {
