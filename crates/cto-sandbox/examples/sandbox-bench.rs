@@ -1,14 +1,12 @@
 //! One side of `cargo xtask bench sandbox`: starts commands in a root from nothing, and beside them the peers.
 //!
-//! `start ROUNDS FOLDER [BWRAP]` prints, a line each round, nanoseconds of a confined start of `true`, of bwrap's and of
-//! a bare one. `run FOLDER COMMAND…` runs one command confined in that folder and passes its exit code on; `record` does the
-//! same with the recorder.
+//! `start ROUNDS FOLDER [BWRAP]` prints, a line each round, nanoseconds of a confined start of `true`, of one with
+//! the recorder on, of bwrap's and of a bare one. `run FOLDER COMMAND…` runs one command confined in that folder and passes its exit code on, `record` the same
+//! with the recorder on.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-use cto_sandbox::Recorder;
 
 fn main() -> ExitCode {
     if let Some(code) = cto_sandbox::launcher_entry() {
@@ -19,12 +17,8 @@ fn main() -> ExitCode {
     let done = match words[..] {
         ["start", rounds, folder] => start(rounds, folder.as_ref(), None),
         ["start", rounds, folder, bwrap] => start(rounds, folder.as_ref(), Some(bwrap.as_ref())),
-        ["run", folder, ref argv @ ..] if !argv.is_empty() => {
-            run(folder.as_ref(), argv, Recorder::Off)
-        }
-        ["record", folder, ref argv @ ..] if !argv.is_empty() => {
-            run(folder.as_ref(), argv, Recorder::On)
-        }
+        ["run", folder, ref argv @ ..] if !argv.is_empty() => run(folder.as_ref(), argv),
+        ["record", folder, ref argv @ ..] if !argv.is_empty() => record(folder.as_ref(), argv),
         _ => Err("start ROUNDS FOLDER [BWRAP] | run|record FOLDER COMMAND…".to_owned()),
     };
     match done {
@@ -43,12 +37,17 @@ fn start(_rounds: &str, _folder: &Path, _bwrap: Option<&Path>) -> Result<ExitCod
 }
 
 #[cfg(not(target_os = "linux"))]
-fn run(_folder: &Path, _argv: &[&str], _recorder: Recorder) -> Result<ExitCode, String> {
+fn run(_folder: &Path, _argv: &[&str]) -> Result<ExitCode, String> {
+    Err("confinement needs Linux".to_owned())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn record(_folder: &Path, _argv: &[&str]) -> Result<ExitCode, String> {
     Err("confinement needs Linux".to_owned())
 }
 
 #[cfg(target_os = "linux")]
-use linux::{run, start};
+use linux::{record, run, start};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -58,8 +57,8 @@ mod linux {
     use std::time::{Duration, Instant};
 
     use cto_sandbox::{
-        Access, Bind, BuiltRoot, End, LaunchRequest, Launcher, Limits, Network, Root, Said,
-        StopToken, Stream, Tmpfs, TreeLimits,
+        Access, Bind, BuiltRoot, End, LaunchRequest, Launcher, Limits, Network, Recorder, Root,
+        Said, StopToken, Stream, Tmpfs, TreeLimits,
     };
 
     use super::*;
@@ -69,7 +68,7 @@ mod linux {
     const TMP_BYTES: u64 = 1 << 30;
 
     /// A launch as a run makes it: a root from nothing, one writable folder, and a temporary one in memory.
-    fn request(folder: &Path, argv: &[&str]) -> LaunchRequest {
+    fn request(folder: &Path, argv: &[&str], recorder: Recorder) -> LaunchRequest {
         let mut root = BuiltRoot::system();
         root.tmpfs.push(Tmpfs {
             at: "/tmp".into(),
@@ -99,7 +98,7 @@ mod linux {
             root: Root::Built(root),
             tree: TreeLimits::default(),
             run_as: None,
-            recorder: Recorder::Off,
+            recorder,
             endpoint: None,
         }
     }
@@ -120,16 +119,16 @@ mod linux {
             })
     }
 
-    pub(super) fn run(
-        folder: &Path,
-        argv: &[&str],
-        recorder: Recorder,
-    ) -> Result<ExitCode, String> {
-        let request = LaunchRequest {
-            recorder,
-            ..request(folder, argv)
-        };
-        match launch(&request)? {
+    pub(super) fn run(folder: &Path, argv: &[&str]) -> Result<ExitCode, String> {
+        ended(&request(folder, argv, Recorder::Off))
+    }
+
+    pub(super) fn record(folder: &Path, argv: &[&str]) -> Result<ExitCode, String> {
+        ended(&request(folder, argv, Recorder::On))
+    }
+
+    fn ended(request: &LaunchRequest) -> Result<ExitCode, String> {
+        match launch(request)? {
             End::Exited(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(1))),
             End::Signaled(_) | End::NotStarted => Ok(ExitCode::FAILURE),
         }
@@ -193,7 +192,8 @@ mod linux {
         peer: Option<&Path>,
     ) -> Result<ExitCode, String> {
         let rounds: usize = rounds.parse().map_err(|_| "ROUNDS is no number")?;
-        let request = request(folder, &["true"]);
+        let confined = |recorder| request(folder, &["true"], recorder);
+        let (plain, recorded) = (confined(Recorder::Off), confined(Recorder::On));
         let ended = |mut command: Command| {
             let status = command.status();
             status
@@ -201,7 +201,8 @@ mod linux {
                 .map_err(|e| format!("{:?}: {e}", command.get_program()))
         };
         for round in 0..=rounds {
-            let native = timed(|| Ok(launch(&request)? == End::Exited(0)))?;
+            let native = timed(|| Ok(launch(&plain)? == End::Exited(0)))?;
+            let with_recorder = timed(|| Ok(launch(&recorded)? == End::Exited(0)))?;
             let other = match peer {
                 Some(program) => timed(|| ended(bwrap(program, folder)))?,
                 None => 0,
@@ -209,7 +210,7 @@ mod linux {
             let bare = timed(|| ended(command("true".as_ref())))?;
             // The first of each warms what the others find warm.
             if round > 0 {
-                let line = writeln!(std::io::stdout(), "{native} {other} {bare}");
+                let line = writeln!(std::io::stdout(), "{native} {with_recorder} {other} {bare}");
                 line.map_err(|e| e.to_string())?;
             }
         }
