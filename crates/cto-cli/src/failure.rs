@@ -315,6 +315,8 @@ impl From<RunError> for Failure {
                 .hint("name a directory of programs and nothing of yours under `read_paths`"),
             RunError::SecretInContract { .. } => Self::of(Exit::USAGE, "contract_secret", &error)
                 .hint("take the secret out of the contract, and change it where it is used"),
+            RunError::Sandbox(_) => Self::of(Exit::USAGE, "sandbox_refused", &error)
+                .hint("name a provider with --sandbox: native, bwrap, podman, docker or none"),
             RunError::Create(_) => Self::of(Exit::FAULT, "run_not_created", &error)
                 .hint("`cto doctor` looks at home and disk"),
             RunError::Lock(_) => Self::of(Exit::FAULT, "run_locked", &error),

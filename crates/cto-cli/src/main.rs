@@ -13,6 +13,7 @@ mod outputs;
 mod pack_file;
 mod printer;
 mod project_files;
+mod sandbox_args;
 mod schemas;
 mod session;
 mod suggest;

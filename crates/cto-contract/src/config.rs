@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{self, DocumentError};
 use crate::task::Limits;
-use crate::words::Lane;
+use crate::words::{Lane, SandboxChoice};
 
 wire_const! {
     /// Schema tag of `harness.yaml`.
@@ -113,6 +113,9 @@ pub struct HarnessConfig {
     pub engines: BTreeMap<String, EngineConfig>,
     #[serde(default)]
     pub limits: Limits,
+    /// Who confines runs, when neither a flag nor the environment says so.
+    #[serde(default)]
+    pub sandbox: Option<SandboxChoice>,
     /// Directories that confined processes may read besides the system's and those of `PATH`.
     #[serde(default)]
     pub read_paths: Vec<String>,

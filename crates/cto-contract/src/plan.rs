@@ -20,12 +20,24 @@ pub struct Layer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxPlan {
     pub provider: String,
+    /// Which setting decided the provider.
+    #[serde(default = "by_default")]
+    pub provider_from: SettingSource,
     pub class: SandboxClass,
     pub layers: Vec<Layer>,
     pub writable_roots: Vec<String>,
     /// What of the operator's own can be read besides the system's programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read_paths: Vec<String>,
+}
+
+wire_enum! {
+    /// Where a setting came from.
+    pub enum SettingSource { Default = "default", Config = "config", Environment = "environment", Flag = "flag" }
+}
+
+pub(crate) fn by_default() -> SettingSource {
+    SettingSource::Default
 }
 
 wire_enum! {

@@ -12,7 +12,7 @@ use crate::event::{
 };
 use crate::identity::Identity;
 use crate::ids::{CaseId, CommitId, Digest, Nonce, RunId, TreeId};
-use crate::plan::{InputPlan, Ladder, Layer, SourcePlan};
+use crate::plan::{InputPlan, Ladder, Layer, SettingSource, SourcePlan};
 use crate::time::Utc;
 use crate::verification::{CommandResult, Verification};
 use crate::verify::Claim;
@@ -175,6 +175,9 @@ pub struct Resources {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxSection {
     pub provider: String,
+    /// Which setting decided the provider.
+    #[serde(default = "crate::plan::by_default")]
+    pub provider_from: SettingSource,
     pub class: SandboxClass,
     pub layers: Vec<Layer>,
     pub writable_roots: Vec<String>,

@@ -83,6 +83,10 @@ wire_enum! {
     }
 }
 wire_enum! {
+    /// Who is asked to confine a run.
+    pub enum SandboxChoice { Native = "native", Bwrap = "bwrap", Podman = "podman", Docker = "docker", None = "none" }
+}
+wire_enum! {
     /// Whether a contract allows the backend a network.
     pub enum NetworkClass { None = "none", Model = "model" }
 }

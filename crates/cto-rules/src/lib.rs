@@ -15,6 +15,7 @@ pub mod paths;
 pub mod project;
 pub mod propose;
 pub mod read_paths;
+pub mod sandbox_choice;
 pub mod secrets;
 pub mod views;
 pub mod why;

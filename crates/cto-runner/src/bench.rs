@@ -25,9 +25,19 @@ use crate::overlay_note::OverlayNote;
 /// What is the same for all benches of a run.
 pub(crate) struct Ground {
     work: PathBuf,
-    /// None where the kernel refuses namespaces: then everybody sees his tree where it lies.
-    inside: Option<Inside>,
+    view: View,
     inputs: Vec<ResolvedInput>,
+    recorder: Recorder,
+}
+
+/// What the commands of a run see of this machine.
+pub(crate) enum View {
+    /// A root of its own, with everything at the same place for everybody.
+    Built(Inside),
+    /// What that root would show, where it lies: nothing can be mounted.
+    InPlace(Inside),
+    /// Everything.
+    Host,
 }
 
 /// The files that a bench's commands see.
@@ -48,16 +58,25 @@ pub(crate) struct Bench {
     scratch: PathBuf,
     binds: Vec<Bind>,
     root: Root,
+    /// Whether commands see their files elsewhere than where they lie.
+    is_elsewhere: bool,
+    recorder: Recorder,
     /// Besides what every process gets.
     env: BTreeMap<String, String>,
 }
 
 impl Ground {
-    pub(crate) fn new(work: &Path, inside: Option<Inside>, inputs: Vec<ResolvedInput>) -> Self {
+    pub(crate) fn new(
+        work: &Path,
+        view: View,
+        inputs: Vec<ResolvedInput>,
+        recorder: Recorder,
+    ) -> Self {
         Self {
             work: work.to_owned(),
-            inside,
+            view,
             inputs,
+            recorder,
         }
     }
 
@@ -85,27 +104,33 @@ impl Ground {
         if let Tree::Overlay { upper, .. } = &tree {
             fs::create_dir_all(upper)?;
         }
-        let (workspace, scratch) = if self.inside.is_some() {
-            (PathBuf::from(WORKSPACE), PathBuf::from(SCRATCH))
-        } else {
-            let Tree::Copy(own) = &tree else {
-                return Err(io::Error::other("an overlay needs namespaces"));
-            };
-            (own.clone(), own_scratch.clone())
+        let (workspace, scratch) = match (&self.view, &tree) {
+            (View::Built(_), _) => (PathBuf::from(WORKSPACE), PathBuf::from(SCRATCH)),
+            (View::InPlace(_) | View::Host, Tree::Copy(own)) => (own.clone(), own_scratch.clone()),
+            (View::InPlace(_) | View::Host, Tree::Overlay { .. }) => {
+                return Err(io::Error::other("an overlay needs mounts"));
+            }
         };
         let mut binds = Vec::new();
-        if self.inside.is_some() {
-            let mut bind = |from: &Path, at: &Path| {
-                binds.push(Bind {
-                    from: from.to_owned(),
-                    at: at.to_owned(),
-                    access: Access::Writable,
-                });
-            };
-            bind(&own_scratch, &scratch);
-            bind(&own_scratch.join("tmp"), Path::new("/tmp"));
-            if let Tree::Copy(own) = &tree {
-                bind(own, &workspace);
+        let mut bind = |from: &Path, at: &Path| {
+            binds.push(Bind {
+                from: from.to_owned(),
+                at: at.to_owned(),
+                access: Access::Writable,
+            });
+        };
+        match self.view {
+            View::Host => {}
+            View::InPlace(_) => {
+                bind(&scratch, &scratch);
+                bind(&workspace, &workspace);
+            }
+            View::Built(_) => {
+                bind(&own_scratch, &scratch);
+                bind(&own_scratch.join("tmp"), Path::new("/tmp"));
+                if let Tree::Copy(own) = &tree {
+                    bind(own, &workspace);
+                }
             }
         }
         let mut bench = Bench {
@@ -115,9 +140,11 @@ impl Ground {
             scratch,
             binds,
             root: self.root_for(&own_scratch)?,
+            is_elsewhere: matches!(self.view, View::Built(_)),
+            recorder: self.recorder,
             env: self
-                .inside
-                .iter()
+                .inside()
+                .into_iter()
                 .filter_map(|i| {
                     Some((
                         "RUSTUP_HOME".to_owned(),
@@ -132,10 +159,19 @@ impl Ground {
         Ok(bench)
     }
 
+    fn inside(&self) -> Option<&Inside> {
+        match &self.view {
+            View::Built(inside) | View::InPlace(inside) => Some(inside),
+            View::Host => None,
+        }
+    }
+
     /// The root of a bench. What is shown below a place that the bench has for itself needs a point there.
     fn root_for(&self, own_scratch: &Path) -> io::Result<Root> {
-        let Some(inside) = &self.inside else {
-            return Ok(Root::Host);
+        let inside = match &self.view {
+            View::Host => return Ok(Root::Host),
+            View::InPlace(inside) => return Ok(Root::Built(inside.root.clone())),
+            View::Built(inside) => inside,
         };
         for shown in &inside.root.read_only {
             if let Ok(below) = shown.at.strip_prefix("/tmp") {
@@ -154,7 +190,7 @@ impl Ground {
         limits: Limits,
         stop: &StopToken,
     ) -> bool {
-        let Some(inside) = &self.inside else {
+        let View::Built(inside) = &self.view else {
             return false;
         };
         let note = OverlayNote::of(home, lower, &self.work);
@@ -283,17 +319,17 @@ impl Bench {
 
     /// Where the files of the fake lane are seen inside.
     pub(crate) fn fake_at(&self, from: &Path) -> PathBuf {
-        match self.root {
-            Root::Built(_) => PathBuf::from(FAKE),
-            Root::Host => from.to_owned(),
+        match self.is_elsewhere {
+            true => PathBuf::from(FAKE),
+            false => from.to_owned(),
         }
     }
 
     /// Where an oracle is seen inside.
     pub(crate) fn oracle_at(&self, from: &Path) -> PathBuf {
-        match self.root {
-            Root::Built(_) => PathBuf::from(ORACLE),
-            Root::Host => from.to_owned(),
+        match self.is_elsewhere {
+            true => PathBuf::from(ORACLE),
+            false => from.to_owned(),
         }
     }
 
@@ -328,6 +364,17 @@ impl Bench {
                 })
             }
         };
+        // Without namespaces all processes of this user would count, and nobody could look at the tree alone.
+        let (limits, tree) = match self.is_elsewhere {
+            true => (limits, tree),
+            false => (
+                Limits {
+                    processes: None,
+                    ..limits
+                },
+                TreeLimits::default(),
+            ),
+        };
         Ok(LaunchRequest {
             argv,
             env,
@@ -338,16 +385,9 @@ impl Bench {
             network: Network::None,
             grace: GRACE,
             root: self.root.clone(),
-            tree: match self.root {
-                Root::Built(_) => tree,
-                // Nobody could look at it from inside.
-                Root::Host => TreeLimits::default(),
-            },
+            tree,
             run_as: None,
-            recorder: match self.root {
-                Root::Built(_) => Recorder::On,
-                Root::Host => Recorder::Off,
-            },
+            recorder: self.recorder,
             endpoint: None,
         })
     }

@@ -10,6 +10,7 @@ use cto_contract::verify::VerifyReport;
 use cto_contract::words::{Lane, Stage};
 use cto_evidence::key::SigningKey;
 use cto_rules::lifecycle::{Next, next_step};
+use cto_rules::sandbox_choice::ChoiceError;
 use cto_sandbox::{Launcher, StopToken};
 use cto_store::{LedgerInit, Store, StoreError};
 
@@ -24,6 +25,7 @@ use crate::journal::{JournalError, Observer};
 use crate::keyring::{self, KeyringError};
 use crate::live::Live;
 use crate::lock::LockError;
+use crate::sandbox::SandboxAsk;
 use crate::task::Task;
 
 /// Where to open the harness.
@@ -74,6 +76,7 @@ pub struct RunRequest {
     pub cheat: Option<String>,
     pub parent: Option<RunId>,
     pub conformance: bool,
+    pub sandbox: SandboxAsk,
 }
 
 /// A sealed run.
@@ -109,6 +112,8 @@ pub enum RunError {
         "the case holds something that looks like a secret ({rule}, line {line} of its contract)"
     )]
     SecretInContract { rule: String, line: usize },
+    #[error("the sandbox provider can't be used")]
+    Sandbox(#[from] ChoiceError),
     #[error("the run directory can't be made")]
     Create(#[source] io::Error),
     #[error("the run can't be locked")]
@@ -200,6 +205,7 @@ impl Harness {
         if request.lane == Lane::Command && request.argv.is_empty() {
             return Err(RunError::NoCommand);
         }
+        self.sandbox(request.sandbox)?;
         let contract = serde_json::to_string_pretty(&request.task.contract()).unwrap_or_default();
         if let Some(finding) = cto_rules::secrets::refuse_in_record(&contract) {
             return Err(RunError::SecretInContract {

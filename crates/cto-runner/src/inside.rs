@@ -39,6 +39,7 @@ impl Inside {
         lane: Lane,
         argv: &[String],
         repository: Option<&Path>,
+        id: u32,
     ) -> Self {
         let real = |path: &Path| std::fs::canonicalize(path).ok();
         let both = |path: PathBuf| real(&path).map(|found| (path, found));
@@ -81,7 +82,7 @@ impl Inside {
             ..surroundings(harness, repository)
         };
         let chosen = read_paths(&facts);
-        let mut root = BuiltRoot::system();
+        let mut root = BuiltRoot::system_for(id);
         for (at, from) in without_nested(&chosen.shown) {
             let from = from.clone();
             root.read_only.push(Shown {

@@ -28,6 +28,7 @@ mod recover;
 pub mod reference;
 mod requests;
 mod retention;
+mod sandbox;
 mod sandbox_proof;
 mod sealing;
 mod source;
@@ -55,6 +56,7 @@ pub use retention::{
     Buried, Item, ItemKind, Kept, Problem, RetentionError, Survey, TombstoneError, burial, buried,
     is_buried, survey, sweep,
 };
+pub use sandbox::{APPARMOR_REMEDY, SandboxAsk, find_program};
 pub use task::{RepositoryTask, Task};
 pub use transfer::{
     Exported, Imported, TransferError, export_patch, export_tar, import_pack, write_file,

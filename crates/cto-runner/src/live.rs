@@ -33,11 +33,11 @@ use crate::inside;
 use crate::journal::{Journal, JournalError, Observer};
 use crate::limits::Effective;
 use crate::lock::{Holder, Lock};
+use crate::sandbox::Confining;
 use crate::source::Source;
 use crate::{VERSION, error_chain};
 use cto_contract::artifact::TASK_CONTRACT;
 use cto_contract::plan::{InputPlan, SandboxPlan, SourcePlan, TreeKind};
-use cto_contract::words::SandboxClass;
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_evidence::writer::PackWriter;
 
@@ -75,6 +75,7 @@ pub(crate) struct Live<'h> {
 pub(crate) struct Parts {
     pub(crate) grant: Option<ExecutionGrant>,
     pub(crate) sandbox: Option<SandboxPlan>,
+    pub(crate) confining: Option<Confining>,
     pub(crate) source: Option<Box<Source>>,
     /// The way to the model, for a contract that asks for one.
     pub(crate) model: Option<cto_egress::Route>,
@@ -117,14 +118,6 @@ pub(crate) struct Applied {
 pub(crate) enum AppliedTree {
     Copy(WorkingCopy),
     Layer(PatchedLayer),
-}
-
-impl Parts {
-    pub(crate) fn sandbox_class(&self) -> SandboxClass {
-        self.sandbox
-            .as_ref()
-            .map_or(SandboxClass::None, |s| s.class)
-    }
 }
 
 pub(crate) struct Prepared {

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::cases::{CaseError, Catalog};
 use crate::harness::{Harness, RunRequest};
 use crate::home::Home;
+use crate::sandbox::SandboxAsk;
 use crate::task::{RepositoryTask, Task};
 
 /// Longest note of a rerun: it becomes part of the instruction.
@@ -276,6 +277,8 @@ pub fn again(
             cheat: kept.cheat,
             parent: Some(run_id.clone()),
             conformance: kept.conformance,
+            // As the gates do, it comes from this call and not from the earlier one.
+            sandbox: SandboxAsk::default(),
         },
         case_changed,
     })

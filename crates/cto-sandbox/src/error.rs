@@ -36,6 +36,14 @@ pub enum LaunchError {
     /// An attempt to get out succeeded, or a control failed: nothing was started.
     #[error("the sandbox does not hold: {what}")]
     Unproven { what: String },
+    /// Another program that should have built the sandbox: what it said, or how it ended.
+    #[error("`{provider}` could not build the sandbox: {said}")]
+    Provider { provider: PathBuf, said: String },
+    #[error("could not execute `{provider}`")]
+    ProviderMissing {
+        provider: PathBuf,
+        source: io::Error,
+    },
     #[error("process confinement is not available here: {reason}")]
     Unavailable { reason: String },
 }

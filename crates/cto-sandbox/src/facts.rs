@@ -10,6 +10,8 @@ use crate::request::{Limits, Network, TreeLimits};
 /// What a kernel says that was built or started without Landlock: ENOSYS and EOPNOTSUPP, by number because this file is
 /// read on every system.
 const NO_LANDLOCK: [i32; 2] = [38, 95];
+/// The first version of Landlock that keeps signals and abstract sockets inside.
+const SCOPES_FROM: u32 = 6;
 
 /// One thing that was tried, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +57,10 @@ impl BaseStep {
 pub(crate) enum Fallback {
     Refused(Refusal),
     Forced,
+    /// The operator asked to do without them.
+    Weak,
+    /// The operator asked for no confinement at all.
+    Unconfined,
     /// Nothing was launched at all, so nothing holds.
     NotTried,
     /// Not on Linux.
@@ -92,6 +98,21 @@ impl RootFacts {
     };
 }
 
+/// Who built what holds the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Confiner {
+    pub(crate) provider: Provider,
+    /// Whether the users inside are a namespace's own; a container's may be the host's.
+    pub(crate) own_users: bool,
+}
+
+impl Confiner {
+    pub(crate) const NATIVE: Self = Self {
+        provider: Provider::Native,
+        own_users: true,
+    };
+}
+
 /// Everything that the list of layers is made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Facts {
@@ -107,6 +128,7 @@ pub(crate) struct Facts {
     pub(crate) uid: u32,
     pub(crate) inner: RootFacts,
     pub(crate) endpoint: Applied,
+    pub(crate) by: Confiner,
 }
 
 impl Facts {
@@ -125,6 +147,7 @@ impl Facts {
             uid,
             inner: RootFacts::NOT_ASKED,
             endpoint: Applied::NotAsked,
+            by: Confiner::NATIVE,
         }
     }
 
@@ -137,6 +160,8 @@ impl Facts {
                 error_text(errno),
             ),
             Some(Fallback::Forced) => "switched off for this launch".to_owned(),
+            Some(Fallback::Weak) => "the weak mode does without it".to_owned(),
+            Some(Fallback::Unconfined) => "the operator asked for no sandbox".to_owned(),
             Some(Fallback::NotTried) => "nothing was started".to_owned(),
             Some(Fallback::WrongSystem) => "only Linux has it".to_owned(),
             None => "not asked for".to_owned(),
@@ -171,7 +196,7 @@ pub(crate) fn confinement(
         })
         .collect();
     Confinement {
-        provider: Provider::Native,
+        provider: facts.by.provider,
         class: class(facts),
         layers,
         survivors,
@@ -204,7 +229,7 @@ fn class(facts: &Facts) -> Class {
     ];
     let all = layers.iter().all(|&applied| applied == Applied::Yes);
     match facts.class {
-        Class::Group => Class::Group,
+        Class::None | Class::Group | Class::Weak => facts.class,
         Class::Process | Class::Full if all && landlock && facts.uid != 0 => Class::Full,
         Class::Process | Class::Full => Class::Process,
     }
@@ -212,10 +237,18 @@ fn class(facts: &Facts) -> Class {
 
 fn layer(name: LayerName, facts: &Facts, asked: Option<Asked<'_>>) -> (bool, String) {
     match name {
-        LayerName::UserNamespace => base(
-            facts,
-            "own user namespace, user and group mapped to themselves",
-        ),
+        LayerName::UserNamespace => match (facts.by.provider, facts.by.own_users) {
+            (Provider::Podman | Provider::Docker, false) => {
+                (false, "the container's users are the host's".to_owned())
+            }
+            (Provider::Podman | Provider::Docker, true) => {
+                base(facts, "own user namespace, made by the engine")
+            }
+            (Provider::Native | Provider::Bwrap | Provider::None, _) => base(
+                facts,
+                "own user namespace, user and group mapped to themselves",
+            ),
+        },
         LayerName::MountNamespace => base(
             facts,
             match facts.inner.root {
@@ -231,6 +264,10 @@ fn layer(name: LayerName, facts: &Facts, asked: Option<Asked<'_>>) -> (bool, Str
         LayerName::NetworkNamespace => network(facts, asked),
         LayerName::IpcNamespace => extra(facts, facts.ipc, "own System V and POSIX queues"),
         LayerName::UtsNamespace => extra(facts, facts.uts, "own host name: localhost"),
+        LayerName::OwnProc if facts.class == Class::Weak => (
+            false,
+            "the host's /proc: names of other processes can be read".to_owned(),
+        ),
         LayerName::OwnProc => extra(
             facts,
             facts.own_proc,
@@ -258,6 +295,10 @@ fn layer(name: LayerName, facts: &Facts, asked: Option<Asked<'_>>) -> (bool, Str
             None => held(facts, "set by each launch"),
         },
         LayerName::ResourceLimits => limits(facts, asked),
+        LayerName::RootFromNothing if facts.class == Class::Weak => (
+            false,
+            "the host's root; Landlock decides what of it can be read".to_owned(),
+        ),
         LayerName::RootFromNothing => extra(
             facts,
             facts.inner.root,
@@ -265,11 +306,24 @@ fn layer(name: LayerName, facts: &Facts, asked: Option<Asked<'_>>) -> (bool, Str
         ),
         LayerName::Landlock => {
             let LandlockFact { applied, abi } = facts.inner.landlock;
+            if facts.class == Class::Weak {
+                return armour(applied, &weak_rules(abi));
+            }
             extra(
                 facts,
                 applied,
                 &format!("version {abi}: reads and writes only where the mounts allow them"),
             )
+        }
+        LayerName::Seccomp if facts.class == Class::Weak => {
+            let sockets = match asked.map(|asked| asked.network) {
+                Some(Network::Host) => "",
+                Some(Network::None) | None => ", and no socket but a pair",
+            };
+            let detail = format!(
+                "no namespaces, mounts, io_uring, bpf, keys, tracing or special sockets{sockets}; foreign calls are killed"
+            );
+            armour(facts.inner.seccomp, &detail)
         }
         LayerName::Seccomp => extra(
             facts,
@@ -314,30 +368,53 @@ fn user(facts: &Facts) -> (bool, String) {
 fn held(facts: &Facts, detail: &str) -> (bool, String) {
     match facts.fallback {
         Some(Fallback::NotTried | Fallback::WrongSystem) => (false, facts.missing()),
-        Some(Fallback::Refused(_) | Fallback::Forced) | None => (true, detail.to_owned()),
+        Some(Fallback::Refused(_) | Fallback::Forced | Fallback::Weak | Fallback::Unconfined)
+        | None => (true, detail.to_owned()),
     }
 }
 
 fn base(facts: &Facts, detail: &str) -> (bool, String) {
-    match facts.class {
-        Class::Process | Class::Full => (true, detail.to_owned()),
-        Class::Group => (false, facts.missing()),
+    match facts.class.has_init() {
+        true => (true, detail.to_owned()),
+        false => (false, facts.missing()),
     }
+}
+
+/// A layer that a process puts on itself, with or without namespaces.
+fn armour(applied: Applied, detail: &str) -> (bool, String) {
+    match applied {
+        Applied::Yes => (true, detail.to_owned()),
+        Applied::NotAsked => (false, "not asked for".to_owned()),
+        Applied::Refused { errno } => (false, refused(errno)),
+    }
+}
+
+/// What Landlock holds alone, and what it leaves open.
+fn weak_rules(abi: u32) -> String {
+    let signals = match abi {
+        SCOPES_FROM.. => "",
+        _ => ", nor signals to other processes of this user",
+    };
+    format!(
+        "version {abi}: writes only in workspace and scratch, reads only there and in the paths that are shown; not held: mode, owner, times and attributes of other files of this user{signals}"
+    )
 }
 
 /// A layer inside the base namespaces that the kernel may refuse on its own.
 fn extra(facts: &Facts, applied: Applied, detail: &str) -> (bool, String) {
-    match (facts.class, applied) {
-        (Class::Group, _) => (false, facts.missing()),
-        (Class::Process | Class::Full, Applied::Yes) => (true, detail.to_owned()),
-        (Class::Process | Class::Full, Applied::NotAsked) => (false, "not asked for".to_owned()),
-        (Class::Process | Class::Full, Applied::Refused { errno }) => (false, refused(errno)),
+    match facts.class.has_init() {
+        false => (false, facts.missing()),
+        true => armour(applied, detail),
     }
 }
 
 fn network(facts: &Facts, asked: Option<Asked<'_>>) -> (bool, String) {
     if asked.is_some_and(|a| a.network == Network::Host) {
         return (false, "the request asks for the host's network".to_owned());
+    }
+    if facts.class == Class::Weak {
+        let detail = "the host's; only the system call filter refuses sockets";
+        return (false, detail.to_owned());
     }
     let detail = match facts.loopback {
         Applied::Yes => "loopback only, up".to_owned(),
@@ -351,8 +428,16 @@ fn read_only(facts: &Facts, asked: Option<Asked<'_>>) -> (bool, String) {
     match asked {
         Some(Asked { read_only: 0, .. }) => (false, "no path was asked for".to_owned()),
         Some(asked) => {
-            let detail = format!("{} paths bound", asked.read_only);
-            extra(facts, facts.read_only, &detail)
+            let count = asked.read_only;
+            match facts.class {
+                Class::Weak => {
+                    let detail = format!("{count} paths can be read, by Landlock");
+                    armour(facts.read_only, &detail)
+                }
+                Class::None | Class::Group | Class::Process | Class::Full => {
+                    extra(facts, facts.read_only, &format!("{count} paths bound"))
+                }
+            }
         }
         None => base(facts, "set by each launch"),
     }

@@ -160,7 +160,7 @@ impl Warden<'_> {
         let round = Timespec::try_from(KILL_ROUND).ok();
         let timeout = match (&self.watch, self.killing) {
             (Some(watch), false) => Timespec::try_from(watch.pause()).ok(),
-            (Some(_) | None, _) => round.filter(|_| self.killing && self.class == Class::Group),
+            (Some(_) | None, _) => round.filter(|_| self.killing && !self.class.has_init()),
         };
         // An interrupted or failed poll shows nothing as ready; the children are looked at all the same.
         rustix::event::poll(&mut fds, timeout.as_ref()).ok();
@@ -262,9 +262,9 @@ impl Warden<'_> {
     }
 
     fn kill_round(&self) {
-        match self.class {
-            Class::Process | Class::Full => sys::kill_all_others(),
-            Class::Group => kill_descendants(),
+        match self.class.has_init() {
+            true => sys::kill_all_others(),
+            false => kill_descendants(),
         }
     }
 
@@ -304,10 +304,10 @@ impl Warden<'_> {
 
     /// The harness is gone: nobody is left to tell, only to kill.
     fn abandon(&mut self) -> u8 {
-        match self.class {
+        match self.class.has_init() {
             // The kernel kills every process of the namespace when its init ends.
-            Class::Process | Class::Full => {}
-            Class::Group => loop {
+            true => {}
+            false => loop {
                 kill_descendants();
                 if let Reaped::NoneLeft = self.reap() {
                     break;

@@ -10,12 +10,13 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 use crate::building;
 use crate::canary::{self, Plan};
 use crate::endpoint::{self, Offered};
-use crate::facts::{Applied, BaseStep, Facts, Fallback, Refusal, RootFacts};
+use crate::facts::{Applied, BaseStep, Confiner, Facts, Fallback, Refusal, RootFacts};
 use crate::init::{self, Gear, say};
 use crate::mounts::{self, failure};
 use crate::namespaces::{self, IdMaps};
-use crate::outcome::Class;
+use crate::outcome::{Class, Provider};
 use crate::payload::{Armour, Image};
+use crate::provider::{LAUNCHER_INSIDE, bwrap, container, provided, weak};
 use crate::recorder::{self, handover::Post};
 use crate::ruleset::Rules;
 use crate::seccomp;
@@ -23,7 +24,7 @@ use crate::sources::Sources;
 use crate::sys::{self, Notice};
 use crate::tree_watch::TreeWatch;
 use crate::unprivileged;
-use crate::wire::{self, Failure, Message, Policy, RootPolicy, Step};
+use crate::wire::{self, Failure, Message, Policy, RootPolicy, Step, Way};
 
 /// `argv[0]` of a launcher.
 pub(crate) const LAUNCHER_NAME: &str = "cto-launcher";
@@ -35,8 +36,19 @@ const EXIT_REFUSED: u8 = 77;
 pub(crate) fn entry() -> Option<u8> {
     let named = std::env::args_os()
         .next()
-        .is_some_and(|name| name == LAUNCHER_NAME);
-    (named && stdin_is_socket()).then(run)
+        .is_some_and(|name| name == LAUNCHER_NAME || name == LAUNCHER_INSIDE);
+    let contained = named && !stdin_is_socket() && join_harness().is_some();
+    (contained || named && stdin_is_socket()).then(run)
+}
+
+/// In a container nothing is inherited: its launcher goes to the harness by a socket that was mounted for it.
+fn join_harness() -> Option<()> {
+    if std::env::args_os().next()? != LAUNCHER_INSIDE {
+        return None;
+    }
+    let (control, output) = container::join()?;
+    sys::become_stdin(std::os::fd::AsFd::as_fd(&control)).ok()?;
+    sys::become_output(&output).ok()
 }
 
 fn stdin_is_socket() -> bool {
@@ -57,6 +69,13 @@ fn run() -> u8 {
             return wire::EXIT_ORDERLY;
         }
     };
+    match &policy.way {
+        Way::Native => {}
+        Way::Weak => return weak::run(&control, &policy, &image),
+        Way::Unconfined => return run_as_group(&control, &policy, &image),
+        Way::Bwrap(outer) => return bwrap::become_provider(&control, &policy, outer),
+        Way::Provided(outside) => return provided::run(&control, &policy, image, outside),
+    }
     if !policy.force_group
         && let Some(code) = run_in_namespaces(&control, &policy, &image)
     {
@@ -256,6 +275,7 @@ fn init_main(
             },
         },
         endpoint,
+        by: Confiner::NATIVE,
     };
     say(control, &Message::Ready(facts));
     init::supervise(control, image, gear, Class::Process)
@@ -400,15 +420,21 @@ fn run_as_group(control: &UnixStream, policy: &Policy, image: &Image) -> u8 {
         0 => namespaces::applied(sys::empty_bounding_set()),
         _ => Applied::Yes,
     };
-    let fallback = policy.force_group.then_some(Fallback::Forced);
-    say(
-        control,
-        &Message::Ready(Facts::group(fallback, uid, no_capabilities)),
-    );
-    init::supervise(control, image, None, Class::Group)
+    let (class, fallback) = match (&policy.way, policy.force_group) {
+        (Way::Unconfined, _) => (Class::None, Some(Fallback::Unconfined)),
+        (_, true) => (Class::Group, Some(Fallback::Forced)),
+        (_, false) => (Class::Group, None),
+    };
+    let mut facts = Facts::group(fallback, uid, no_capabilities);
+    if class == Class::None {
+        facts.class = class;
+        facts.by.provider = Provider::None;
+    }
+    say(control, &Message::Ready(facts));
+    init::supervise(control, image, None, class)
 }
 
 /// Keeps the command, which may have the same user, from tracing its supervisor or opening its descriptors.
-fn hide_from_command() {
+pub(crate) fn hide_from_command() {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
 }

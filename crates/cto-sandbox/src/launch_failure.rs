@@ -30,6 +30,10 @@ pub(crate) fn failure_error(failure: &Failure, request: &LaunchRequest) -> Launc
                     .to_owned(),
             }
         }
+        Step::BecomeProvider(program) => LaunchError::ProviderMissing {
+            provider: program.path().to_owned(),
+            source,
+        },
         Step::Prove(what) => LaunchError::Unproven { what: what.clone() },
         step @ (Step::Prepare
         | Step::BuildRoot(_)

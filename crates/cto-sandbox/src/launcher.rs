@@ -7,6 +7,7 @@ use crate::attempt::Said;
 use crate::endpoint::Host;
 use crate::error::LaunchError;
 use crate::outcome::Outcome;
+use crate::provider::Means;
 use crate::request::LaunchRequest;
 use crate::stop::StopToken;
 
@@ -33,6 +34,8 @@ pub struct Launcher {
     /// Does without namespaces even where the kernel has them: for tests of the fallback.
     #[doc(hidden)]
     pub force_group: bool,
+    /// Who confines what is launched.
+    pub means: Means,
 }
 
 impl Launcher {
@@ -48,6 +51,7 @@ impl Launcher {
         Self {
             program: program.into(),
             force_group: false,
+            means: Means::Native,
         }
     }
 
@@ -85,6 +89,7 @@ impl Launcher {
         host: Option<Host<'_>>,
     ) -> Result<Outcome, LaunchError> {
         request.check()?;
+        self.means.check(request)?;
         if request.endpoint.is_some() && host.is_none() {
             return Err(LaunchError::Invalid {
                 what: "an endpoint without a host".to_owned(),
@@ -102,6 +107,7 @@ impl Launcher {
         _host: Option<Host<'_>>,
     ) -> Result<Outcome, LaunchError> {
         request.check()?;
+        self.means.check(request)?;
         Err(LaunchError::Unavailable {
             reason: "it needs Linux".to_owned(),
         })

@@ -13,11 +13,13 @@ mod attempt;
 mod endpoint;
 mod error;
 mod facts;
+mod foresight;
 mod launcher;
 mod limit_hit;
 mod outcome;
 mod probe;
 mod proof;
+mod provider;
 mod request;
 mod root;
 mod stop;
@@ -52,6 +54,7 @@ mod namespaces;
 mod output;
 #[cfg(target_os = "linux")]
 mod payload;
+mod process;
 #[cfg(target_os = "linux")]
 mod recorder;
 #[cfg(target_os = "linux")]
@@ -63,7 +66,6 @@ mod seccomp;
 #[cfg(target_os = "linux")]
 mod sources;
 #[cfg(target_os = "linux")]
-mod starting;
 #[cfg(target_os = "linux")]
 mod supervise;
 #[cfg(target_os = "linux")]
@@ -81,6 +83,7 @@ pub use attempt::{
 };
 pub use endpoint::{Endpoint, Host};
 pub use error::LaunchError;
+pub use foresight::Foresight;
 pub use launcher::{Launcher, launcher_entry};
 pub use limit_hit::{LimitHit, LimitName};
 pub use outcome::{
@@ -89,6 +92,7 @@ pub use outcome::{
 };
 pub use probe::probe;
 pub use proof::{Canary, CanaryAct, Expected, InsideProof};
+pub use provider::{Container, Engine, Means};
 pub use request::{
     Access, Bind, LaunchRequest, Limits, Network, Overlay, TreeLimits, UNPRIVILEGED_ID,
 };

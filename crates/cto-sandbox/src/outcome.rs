@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::Recorded;
+use crate::facts::Facts;
 use crate::limit_hit::LimitHit;
 use crate::proof::InsideProof;
 
@@ -31,6 +32,8 @@ pub struct Outcome {
     pub proof: Option<InsideProof>,
     /// What the recorder counted; `None` where there was none, or where it was killed before it could tell.
     pub recorded: Option<Recorded>,
+    /// What the confinement was made from; `None` when nothing was heard.
+    pub(crate) facts: Option<Facts>,
 }
 
 /// How the command itself ended.
@@ -94,6 +97,11 @@ impl Confinement {
 pub enum Provider {
     /// This crate, on the kernel's own means.
     Native,
+    Bwrap,
+    Podman,
+    Docker,
+    /// Nobody: the operator switched it off.
+    None,
 }
 
 impl Provider {
@@ -101,6 +109,10 @@ impl Provider {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Native => "native",
+            Self::Bwrap => "bwrap",
+            Self::Podman => "podman",
+            Self::Docker => "docker",
+            Self::None => "none",
         }
     }
 }
@@ -109,8 +121,12 @@ impl Provider {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
+    /// The same as a group, because the operator switched confinement off.
+    None,
     /// Process group and subreaper: nothing survives, but nothing is hidden either.
     Group,
+    /// A group whose reads, writes and sockets Landlock and a filter of system calls bound; the host is still visible.
+    Weak,
     /// Own namespaces: the kernel kills every descendant with the namespace's init.
     Process,
     /// Also a root from nothing, no network, another user than root, Landlock where the kernel has it, and a filter of
@@ -122,9 +138,20 @@ impl Class {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::None => "none",
             Self::Group => "group",
+            Self::Weak => "weak",
             Self::Process => "process",
             Self::Full => "full",
+        }
+    }
+
+    /// Whether the tree has an init of its own, with which the kernel kills all of it.
+    #[must_use]
+    pub fn has_init(self) -> bool {
+        match self {
+            Self::None | Self::Group | Self::Weak => false,
+            Self::Process | Self::Full => true,
         }
     }
 }
@@ -202,5 +229,7 @@ pub enum Proof {
     InitWaited,
     /// The subreaper, to which every orphan of the tree falls, had no child left.
     SubreaperEmpty,
+    /// The container's init has ended, and its engine knows no container of that name any more.
+    ContainerGone,
     NothingStarted,
 }

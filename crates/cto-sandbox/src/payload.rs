@@ -54,6 +54,12 @@ impl Image {
         })
     }
 
+    /// Where processes of others count too, the kernel's bound would hit at once.
+    pub(crate) fn without_process_limit(mut self) -> Self {
+        self.limits.processes = None;
+        self
+    }
+
     pub(crate) fn limits(&self) -> RlimitPolicy {
         self.limits
     }

@@ -1,25 +1,28 @@
 //! What would be in force here, found by trying it on a child that does nothing else.
 
-use crate::facts;
+use std::path::Path;
+
+use crate::facts::{self, Applied, Facts, Fallback};
+use crate::launcher::Launcher;
 use crate::outcome::{Confinement, Proof, Survivors};
 
-/// Returns what a launch would be held by on this machine and as this user. Takes a few milliseconds.
+/// Returns what a native launch would be held by on this machine and as this user. Takes a few milliseconds.
 #[must_use]
 pub fn probe() -> Confinement {
-    let survivors = Survivors::None {
-        proof: Proof::NothingStarted,
-    };
-    facts::confinement(&try_here(), None, survivors)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn try_here() -> facts::Facts {
-    use crate::facts::{Applied, Facts, Fallback};
-    Facts::group(Some(Fallback::WrongSystem), 0, Applied::NotAsked)
+    match Launcher::current_exe().foresee(Path::new("/usr")) {
+        Ok(foresight) => foresight.before_a_request(),
+        Err(_) => {
+            let survivors = Survivors::None {
+                proof: Proof::NothingStarted,
+            };
+            let nothing = Facts::group(Some(Fallback::WrongSystem), 0, Applied::NotAsked);
+            facts::confinement(&nothing, None, survivors)
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]
-use linux::try_here;
+pub(crate) use linux::{no_capabilities, try_here};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -28,7 +31,7 @@ mod linux {
 
     use rustix::process::{Pid, WaitOptions};
 
-    use crate::facts::{Applied, BaseStep, Facts, Fallback, Refusal, RootFacts};
+    use crate::facts::{Applied, BaseStep, Confiner, Facts, Fallback, Refusal, RootFacts};
     use crate::namespaces::{self, Extras, IdMaps};
     use crate::outcome::Class;
     use crate::request::Network;
@@ -44,7 +47,7 @@ mod linux {
         BaseStep::PrivateMounts,
     ];
 
-    pub(super) fn try_here() -> Facts {
+    pub(crate) fn try_here() -> Facts {
         let uid = rustix::process::geteuid().as_raw();
         match try_namespaces() {
             Ok(extras) => Facts {
@@ -60,13 +63,16 @@ mod linux {
                 uid,
                 inner: RootFacts::NOT_ASKED,
                 endpoint: Applied::NotAsked,
+                by: Confiner::NATIVE,
             },
-            Err(refusal) => Facts::group(Some(Fallback::Refused(refusal)), uid, try_dropping(uid)),
+            Err(refusal) => {
+                Facts::group(Some(Fallback::Refused(refusal)), uid, no_capabilities(uid))
+            }
         }
     }
 
     /// Without namespaces, only root has anything to drop, and may lack the capability to do so.
-    fn try_dropping(uid: u32) -> Applied {
+    pub(crate) fn no_capabilities(uid: u32) -> Applied {
         if uid != 0 {
             return Applied::Yes;
         }

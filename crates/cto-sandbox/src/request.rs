@@ -125,7 +125,6 @@ pub enum Network {
 
 impl LaunchRequest {
     /// Returns how many paths are bound, in a root from nothing those that cannot be written.
-    #[cfg(target_os = "linux")]
     pub(crate) fn read_only_paths(&self) -> usize {
         let frozen = self.binds.iter().filter(|b| b.access == Access::ReadOnly);
         match &self.root {

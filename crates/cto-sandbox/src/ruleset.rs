@@ -31,6 +31,15 @@ pub(crate) struct Rules {
 impl Rules {
     /// Makes the rules. A kernel without Landlock is a fact, anything else that fails is an error.
     pub(crate) fn of(built: &Built) -> io::Result<Self> {
+        Self::made(|| create(built))
+    }
+
+    /// Makes rules for the host's root, where nothing else stands between the command and the rest.
+    pub(crate) fn in_place(built: &Built) -> io::Result<Self> {
+        Self::made(|| create_in_place(built))
+    }
+
+    fn made(create: impl FnOnce() -> Result<RulesetCreated, RulesetError>) -> io::Result<Self> {
         let abi = match sys::landlock_abi() {
             Ok(abi) => abi,
             Err(error) => {
@@ -45,7 +54,7 @@ impl Rules {
                 });
             }
         };
-        let created = create(built).map_err(io::Error::other)?;
+        let created = create().map_err(io::Error::other)?;
         Ok(Self {
             created: Some(created),
             fact: LandlockFact {
@@ -94,4 +103,37 @@ fn create(built: &Built) -> Result<RulesetCreated, RulesetError> {
         .add_rules(path_beneath_rules(["/dev"], read | device))?
         .add_rules(path_beneath_rules(["/dev/shm"], all))?
         .add_rules(path_beneath_rules(all_of(&built.writable), all))
+}
+
+/// Devices of the host that everybody may use; of the rest of `/dev` nothing is known.
+const DEVICES: [&str; 8] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
+
+/// Names in `/` are not listed, `/proc` is only read, and `/dev/shm` and `/tmp` belong to others too.
+fn create_in_place(built: &Built) -> Result<RulesetCreated, RulesetError> {
+    let paths = |list: &[Raw]| -> Vec<_> { list.iter().map(|p| p.path().to_path_buf()).collect() };
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
+    let all = AccessFs::from_all(NEWEST);
+    Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .scope(Scope::from_all(NEWEST))?
+        .create()?
+        .add_rules(path_beneath_rules(paths(&built.files), AccessFs::ReadFile))?
+        .add_rules(path_beneath_rules(
+            paths(&built.readable),
+            read | AccessFs::Execute,
+        ))?
+        .add_rules(path_beneath_rules(["/proc"], read))?
+        .add_rules(path_beneath_rules(DEVICES, read | device))?
+        .add_rules(path_beneath_rules(paths(&built.writable), all))
 }

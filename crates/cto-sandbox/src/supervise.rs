@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal};
 
+use crate::attempt::Said;
 use crate::endpoint::{Host, Reception};
 use crate::error::LaunchError;
 use crate::escalation::{Action, Escalation};
@@ -19,10 +18,12 @@ use crate::launch_failure::failure_error;
 use crate::launcher::Launcher;
 use crate::outcome::{Class, End, Outcome, OutputTotals, Proof, StopCause, Stream, Survivors};
 use crate::output::{Output, Sink, not_now};
+use crate::process::{Process, io_error, spawn, unblock};
+use crate::provider::early_words::EarlyWords;
+use crate::provider::{Means, container};
 use crate::request::LaunchRequest;
-use crate::starting::spawn;
 use crate::stop::{StopToken, Wanted};
-use crate::wire::{self, HOSTED, KILL, Policy, TERMINATE};
+use crate::wire::{self, HOSTED, KILL, TERMINATE};
 
 /// How long a launcher may take to say its first word. Generous: the machine may be very busy.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
@@ -38,9 +39,17 @@ pub(crate) fn launch(
     if stop.wanted() > Wanted::Nothing {
         return Ok(not_started(request, start));
     }
-    let mut running = Running::start(launcher, request, sink, host)?;
+    let mut words = EarlyWords::default();
+    let mut heard = |said: Said<'_>| {
+        if let Said::Output(stream, bytes) = said {
+            words.hear(stream, bytes);
+        }
+        sink(said);
+    };
+    let mut running = Running::start(launcher, request, &mut heard, host)?;
     let ending = running.watch(request, stop, start)?;
-    running.conclude(launcher, request, &ending, start)
+    let outcome = running.conclude(launcher, request, &ending, start);
+    outcome.map_err(|error| words.explain(error, &launcher.means))
 }
 
 fn not_started(request: &LaunchRequest, start: Instant) -> Outcome {
@@ -61,6 +70,7 @@ fn not_started(request: &LaunchRequest, start: Instant) -> Outcome {
         limit_hit: None,
         proof: None,
         recorded: None,
+        facts: None,
     }
 }
 
@@ -73,37 +83,9 @@ fn asked(request: &LaunchRequest) -> Asked<'_> {
     }
 }
 
-/// The launcher process. Dropping it, also by a panic in the sink, cuts the life-line and waits.
-struct Process {
-    child: Option<Child>,
-    control: Option<UnixStream>,
-}
-
-impl Process {
-    fn wait(&mut self) -> io::Result<ExitStatus> {
-        let mut child = self.child.take().ok_or(io::ErrorKind::NotFound)?;
-        child.wait()
-    }
-
-    /// Lets a thread wait for a launcher that hangs in the kernel, so that it leaves no zombie should it ever end.
-    fn leave_behind(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            std::thread::spawn(move || child.wait());
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.control = None;
-        if let Some(mut child) = self.child.take() {
-            child.wait().ok();
-        }
-    }
-}
-
 struct Running<'a, 'h> {
     process: Process,
+    container: Option<container::Running>,
     exit: OwnedFd,
     output: Output<'a>,
     /// What is still to be written: the policy, then control bytes.
@@ -127,25 +109,23 @@ impl<'a, 'h> Running<'a, 'h> {
         sink: Sink<'a>,
         host: Option<Host<'h>>,
     ) -> Result<Self, LaunchError> {
-        let outgoing = Policy::of(request, launcher.force_group)
-            .encode()
-            .map_err(io_error("encode the launch policy"))?;
-        let (ours, theirs) = UnixStream::pair().map_err(io_error("make a control socket"))?;
+        let outgoing = launcher.policies(request)?;
         let (stdout, to_stdout) = io::pipe().map_err(io_error("make an output pipe"))?;
         let (stderr, to_stderr) = io::pipe().map_err(io_error("make an output pipe"))?;
-        for end in [ours.as_fd(), stdout.as_fd(), stderr.as_fd()] {
+        for end in [stdout.as_fd(), stderr.as_fd()] {
             unblock(end).map_err(io_error("make a pipe non-blocking"))?;
         }
-        let child = spawn(
-            &launcher.program,
-            theirs.into(),
-            to_stdout.into(),
-            to_stderr.into(),
-        )
-        .map_err(|source| LaunchError::Launcher {
-            program: launcher.program.clone(),
-            source,
-        })?;
+        let output = [to_stdout.into(), to_stderr.into()];
+        let (child, ours, container) = match &launcher.means {
+            Means::Container(engine) => {
+                let started = container::start(launcher, engine, request, output)?;
+                (started.engine, started.control, Some(started.running))
+            }
+            Means::Native | Means::Weak | Means::Bwrap { .. } | Means::None => {
+                let (child, ours) = spawn(&launcher.program, output)?;
+                (child, ours, None)
+            }
+        };
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let process = Process {
             child: Some(child),
@@ -157,6 +137,7 @@ impl<'a, 'h> Running<'a, 'h> {
             .map_err(|error| io_error("watch the launcher")(error.into()))?;
         Ok(Self {
             process,
+            container,
             exit,
             output: Output::new(stdout, stderr, request.limits.output_bytes, sink),
             outgoing,
@@ -341,6 +322,7 @@ impl<'a, 'h> Running<'a, 'h> {
         ending: &Ending,
         start: Instant,
     ) -> Result<Outcome, LaunchError> {
+        let container = self.container.map(container::Running::finish);
         let wall = start.elapsed();
         let output = self.output.totals();
         let heard = self.heard;
@@ -388,11 +370,12 @@ impl<'a, 'h> Running<'a, 'h> {
             confinement: facts::confinement(
                 &facts,
                 Some(asked(request)),
-                ending.survivors(facts.class),
+                container.unwrap_or_else(|| ending.survivors(facts.class)),
             ),
             limit_hit: heard.ended.as_ref().and_then(|ended| ended.limit_hit),
             proof: heard.proof,
             recorded: heard.recorded,
+            facts: Some(facts),
         })
     }
 }
@@ -412,11 +395,19 @@ impl Ending {
             codes.iter().any(|&known| code == Some(i32::from(known)))
         };
         let proof = match class {
-            Class::Process | Class::Full if waited(&[wire::EXIT_ORDERLY, wire::EXIT_INIT_DIED]) => {
+            Class::Process | Class::Full
+                if waited(&[
+                    wire::EXIT_ORDERLY,
+                    wire::EXIT_INIT_DIED,
+                    wire::EXIT_INIT_KILLED,
+                ]) =>
+            {
                 Proof::InitWaited
             }
-            Class::Group if waited(&[wire::EXIT_ORDERLY]) => Proof::SubreaperEmpty,
-            Class::Process | Class::Full | Class::Group => {
+            Class::None | Class::Group | Class::Weak if waited(&[wire::EXIT_ORDERLY]) => {
+                Proof::SubreaperEmpty
+            }
+            Class::Process | Class::Full | Class::None | Class::Group | Class::Weak => {
                 return Survivors::Unknown {
                     reason: match self.status {
                         Some(status) => format!("the launcher ended unexpectedly ({status})"),
@@ -443,13 +434,4 @@ fn add<'f>(
 ) -> Option<usize> {
     fds.push(PollFd::from_borrowed_fd(fd?, flags));
     Some(fds.len() - 1)
-}
-
-fn io_error(what: &'static str) -> impl Fn(io::Error) -> LaunchError {
-    move |source| LaunchError::Io { what, source }
-}
-
-fn unblock(fd: BorrowedFd<'_>) -> io::Result<()> {
-    let flags = rustix::fs::fcntl_getfl(fd)?;
-    Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
 }

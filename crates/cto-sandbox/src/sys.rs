@@ -98,6 +98,16 @@ pub(crate) fn become_stdin(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(result.min(0))
 }
 
+/// Makes these the standard output and error.
+pub(crate) fn become_output([stdout, stderr]: &[OwnedFd; 2]) -> io::Result<()> {
+    for (fd, number) in [(stdout, libc::STDOUT_FILENO), (stderr, libc::STDERR_FILENO)] {
+        // SAFETY: as for standard input.
+        let result = unsafe { libc::dup2(fd.as_raw_fd(), number) };
+        check(result.min(0))?;
+    }
+    Ok(())
+}
+
 /// Returns the descriptors that every process has.
 pub(crate) fn stdin() -> BorrowedFd<'static> {
     // SAFETY: the runtime opens 0, 1 and 2 before `main`, and this crate never closes them.

@@ -16,6 +16,7 @@ use crate::facts::{Facts, Refusal};
 use crate::limit_hit::LimitHit;
 use crate::outcome::End;
 use crate::proof::InsideProof;
+pub(crate) use crate::provider::Way;
 use crate::request::{Access, LaunchRequest, Network, UNPRIVILEGED_ID};
 use crate::root::Root;
 pub(crate) use crate::root_policy::{RootPolicy, TmpfsPolicy, TreePolicy};
@@ -38,6 +39,8 @@ pub(crate) const HOSTED: u8 = b'H';
 pub(crate) const EXIT_ORDERLY: u8 = 0;
 /// Exit code of a launcher whose init died, and was waited for.
 pub(crate) const EXIT_INIT_DIED: u8 = 3;
+/// Exit code of bwrap, when the init inside was killed and waited for.
+pub(crate) const EXIT_INIT_KILLED: u8 = 128 + 9;
 /// Exit code of a launcher that could not read its policy.
 pub(crate) const EXIT_NO_POLICY: u8 = 4;
 
@@ -119,6 +122,7 @@ pub(crate) struct Policy {
     pub(crate) record: bool,
     /// The port of the endpoint, if there is one.
     pub(crate) endpoint: Option<u16>,
+    pub(crate) way: Way,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,7 +152,7 @@ pub(crate) struct RlimitPolicy {
 }
 
 impl Policy {
-    pub(crate) fn of(request: &LaunchRequest, force_group: bool) -> Self {
+    pub(crate) fn of(request: &LaunchRequest, force_group: bool, way: Way) -> Self {
         let limits = &request.limits;
         Self {
             argv: request.argv.iter().map(Raw::from).collect(),
@@ -189,6 +193,7 @@ impl Policy {
             run_as: request.run_as.unwrap_or(UNPRIVILEGED_ID),
             record: request.recorder == Recorder::On,
             endpoint: request.endpoint.map(|endpoint| endpoint.port),
+            way,
         }
     }
 
@@ -280,6 +285,8 @@ pub(crate) enum Step {
     MountOverlay(Raw),
     BindNeedsNamespaces(Raw),
     RootNeedsNamespaces,
+    /// Started as the sandbox of this program, which could not be executed.
+    BecomeProvider(Raw),
     /// The part of the new root that could not be made.
     BuildRoot(Raw),
     EnterRoot,
@@ -316,6 +323,7 @@ impl Step {
                 format!("show `{}` at another place without namespaces", shown(path))
             }
             Self::RootNeedsNamespaces => "build a root without namespaces".to_owned(),
+            Self::BecomeProvider(path) => format!("execute `{}`", shown(path)),
             Self::BuildRoot(path) => format!("make `{}` in the new root", shown(path)),
             Self::EnterRoot => "enter the new root".to_owned(),
             Self::Landlock => "put Landlock in force".to_owned(),
@@ -415,6 +423,7 @@ mod tests {
                 run_as: 1,
                 record: flag,
                 endpoint: limit.map(|_| 8471),
+                way: if flag { Way::Native } else { Way::Weak },
             })
     }
 

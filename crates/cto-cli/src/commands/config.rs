@@ -1,8 +1,10 @@
 //! `cto config show`: every setting and where it came from.
 
 use cto_contract::config::Retention;
+use cto_contract::plan::SettingSource;
 use cto_contract::words::Lane;
-use cto_runner::{OUTPUT_MB_DEFAULT, WALL_SECONDS_DEFAULT};
+use cto_rules::sandbox_choice::{PROVIDER_VARIABLE, Wishes, choose};
+use cto_runner::{Config, OUTPUT_MB_DEFAULT, WALL_SECONDS_DEFAULT};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
@@ -48,6 +50,25 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     Ok(Exit::DONE)
 }
 
+/// The provider that a run without flags gets, or why there is none.
+fn sandbox(session: &Session, config: &Config) -> (String, SettingSource) {
+    let environment = session.env.get(PROVIDER_VARIABLE);
+    let from = match (environment, config.harness.sandbox) {
+        (Some(_), _) => SettingSource::Environment,
+        (None, Some(_)) => SettingSource::Config,
+        (None, None) => SettingSource::Default,
+    };
+    let chosen = choose(Wishes {
+        environment,
+        config: config.harness.sandbox,
+        ..Wishes::default()
+    });
+    match chosen {
+        Ok(chosen) => (chosen.provider.to_string(), chosen.from),
+        Err(error) => (format!("refused: {error}"), from),
+    }
+}
+
 fn values(session: &Session) -> Result<Vec<ConfigValue>, Failure> {
     let mut out = Vec::new();
     let mut put = |name: &str, value: Option<String>, source: &str| {
@@ -79,6 +100,8 @@ fn values(session: &Session) -> Result<Vec<ConfigValue>, Failure> {
         Some("false".to_owned()),
         "constant",
     );
+    let (provider, provider_from) = sandbox(session, &config);
+    put("sandbox", Some(provider), provider_from.as_str());
     let limits = serde_json::to_value(config.harness.limits)
         .map_err(|e| Failure::of(Exit::FAULT, "output_not_encoded", &e))?;
     for (name, default) in [

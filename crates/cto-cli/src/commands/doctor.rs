@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use cto_contract::trust::Origin;
-use cto_runner::{Config, Home, key_path, live_runs, load_or_create};
+use cto_contract::words::SandboxChoice;
+use cto_rules::sandbox_choice::{PROVIDER_VARIABLE, Wishes, choose};
+use cto_runner::{
+    APPARMOR_REMEDY, Config, Home, find_program, key_path, live_runs, load_or_create,
+};
 use cto_sandbox::Class;
 
 use super::Outcome;
@@ -49,6 +53,7 @@ pub(crate) fn run(_: &Args, session: &Session) -> Outcome {
     home(&mut checks, session, config.as_ref());
     programs(&mut checks, session);
     confinement(&mut checks);
+    providers(&mut checks, session);
     let ok = checks.0.iter().all(|c| c.state != Health::Fail);
     if session.printer.json {
         session.printer.document(&DoctorOutput {
@@ -265,6 +270,66 @@ fn confinement(checks: &mut Checks) {
     );
     match probe.class {
         Class::Process | Class::Full => checks.ok("sandbox", detail),
-        Class::Group => checks.put("sandbox", Health::Warn, detail, Some("allow unprivileged user namespaces: without them a process is watched but sees the host")),
+        Class::None | Class::Group | Class::Weak => {
+            checks.put("sandbox", Health::Fail, detail, Some(&namespaces_hint()))
+        }
+    }
+}
+
+fn namespaces_hint() -> String {
+    format!(
+        "without namespaces no run starts. {APPARMOR_REMEDY}; or `--sandbox podman`; or `--weak`"
+    )
+}
+
+/// Which other providers are to be had, and whether the one that runs get without a flag is among them.
+fn providers(checks: &mut Checks, session: &Session) {
+    let others = [
+        SandboxChoice::Bwrap,
+        SandboxChoice::Podman,
+        SandboxChoice::Docker,
+    ];
+    let found = |choice: SandboxChoice| find_program(&session.env, choice.as_str());
+    let list: Vec<String> = others
+        .iter()
+        .map(|&choice| match found(choice) {
+            Some(path) => format!("{choice}: {}", path.display()),
+            None => format!("{choice}: not on PATH"),
+        })
+        .collect();
+    let list = list.join(", ");
+    let Ok(config) = session.config() else {
+        return checks.ok("sandbox providers", list);
+    };
+    let chosen = choose(Wishes {
+        environment: session.env.get(PROVIDER_VARIABLE),
+        config: config.harness.sandbox,
+        ..Wishes::default()
+    });
+    match chosen {
+        Err(error) => checks.put(
+            "sandbox providers",
+            Health::Fail,
+            error.to_string(),
+            Some("name a provider with --sandbox, or change the setting"),
+        ),
+        Ok(chosen) if others.contains(&chosen.provider) && found(chosen.provider).is_none() => {
+            checks.put(
+                "sandbox providers",
+                Health::Fail,
+                format!(
+                    "{} is the default (from: {}) and is not on PATH",
+                    chosen.provider, chosen.from
+                ),
+                Some("install it, or change the setting"),
+            );
+        }
+        Ok(chosen) => checks.ok(
+            "sandbox providers",
+            format!(
+                "default {} (from: {}); {list}",
+                chosen.provider, chosen.from
+            ),
+        ),
     }
 }

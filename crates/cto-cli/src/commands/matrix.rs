@@ -11,7 +11,7 @@ use cto_contract::event::RunEvent;
 use cto_contract::ids::{CaseId, RunId};
 use cto_contract::words::{Lane, NeverActive, RunStatus};
 use cto_evidence::writer::PackWriter;
-use cto_runner::{Catalog, Harness, RunRequest, Task};
+use cto_runner::{Catalog, Harness, RunRequest, SandboxAsk, Task};
 use cto_sandbox::StopToken;
 
 use super::Outcome;
@@ -20,6 +20,7 @@ use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::outputs::{MatrixCounts, MatrixOutput, MatrixRun, MatrixTag};
 use crate::printer::BAD;
+use crate::sandbox_args::{self, SandboxArgs};
 use crate::session::Session;
 
 /// Run all cases side by side
@@ -40,10 +41,23 @@ pub(crate) struct Args {
     /// Add a directory of your own cases
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
+}
+
+/// What is the same for all runs.
+#[derive(Clone, Copy)]
+struct Asked {
+    lane: Lane,
+    sandbox: SandboxAsk,
 }
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let lane = parse_lane(&args.engine)?;
+    let asked = Asked {
+        lane,
+        sandbox: args.sandbox.ask()?,
+    };
     let catalog = Catalog {
         extra: args.cases.clone(),
     };
@@ -56,6 +70,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         )
         .min(ids.len().max(1));
     let harness = session.harness()?;
+    sandbox_args::choose(&harness, asked.sandbox, session)?;
     session.recover(&harness)?;
     let interrupt = Interrupt::listen()
         .map_err(|e| Failure::io("signals_unavailable", "signals can't be listened to", &e))?;
@@ -65,7 +80,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         &harness,
         &catalog,
         &ids,
-        lane,
+        asked,
         jobs,
         &interrupt.stop,
         session,
@@ -120,7 +135,7 @@ fn all(
     harness: &Harness,
     catalog: &Catalog,
     ids: &[String],
-    lane: Lane,
+    asked: Asked,
     jobs: usize,
     stop: &StopToken,
     session: &Session,
@@ -137,7 +152,7 @@ fn all(
                     if stop.is_asked() {
                         return;
                     }
-                    let run = one(harness, catalog, id, lane, &stop.clone());
+                    let run = one(harness, catalog, id, asked, &stop.clone());
                     let word = run.status.map_or("error", RunStatus::as_str);
                     bar.line(&format!("{word:<8} {id} ({:.2} s)", run.seconds));
                     done.lock()
@@ -152,19 +167,26 @@ fn all(
     done.into_iter().map(|(_, run)| run).collect()
 }
 
-fn one(harness: &Harness, catalog: &Catalog, id: &str, lane: Lane, stop: &StopToken) -> MatrixRun {
+fn one(
+    harness: &Harness,
+    catalog: &Catalog,
+    id: &str,
+    asked: Asked,
+    stop: &StopToken,
+) -> MatrixRun {
     let begun = Instant::now();
     let mut quiet = |_: &RunEvent| {};
     let result = catalog.find(id).map_err(Failure::from).and_then(|case| {
         let request = RunRequest {
             task: Task::Case(case),
-            lane,
+            lane: asked.lane,
             argv: Vec::new(),
             stage: None,
             timeout_seconds: None,
             cheat: None,
             parent: None,
             conformance: false,
+            sandbox: asked.sandbox,
         };
         harness
             .run(&request, stop, &mut quiet)

@@ -3,6 +3,7 @@
 use cto_contract::plan::LaunchPlan;
 use cto_contract::text::{one_line, shorten};
 use cto_contract::words::RunStatus;
+use cto_rules::views::progress::warning;
 use cto_runner::{Harness, RunRequest};
 
 use super::Outcome;
@@ -10,7 +11,7 @@ use super::explain::gates;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::outputs::{PlanOutput, PlanTag};
-use crate::printer::{BAD, GOOD, Page, STRONG};
+use crate::printer::{BAD, GOOD, Page, STRONG, WARN};
 use crate::session::Session;
 
 pub(crate) fn show(harness: &Harness, request: &RunRequest, session: &Session) -> Outcome {
@@ -140,8 +141,14 @@ fn confinement(page: &mut Page, plan: &LaunchPlan) {
     page.heading("Confinement");
     page.field(
         "class",
-        &format!("{} ({})", plan.sandbox.class, plan.sandbox.provider),
+        &format!(
+            "{} ({}, from: {})",
+            plan.sandbox.class, plan.sandbox.provider, plan.sandbox.provider_from
+        ),
     );
+    if let Some(warning) = warning(plan.sandbox.class, plan.sandbox.provider_from) {
+        page.styled(WARN, &warning).end();
+    }
     for layer in &plan.sandbox.layers {
         let word = if layer.in_force { "in force" } else { "not" };
         page.field(

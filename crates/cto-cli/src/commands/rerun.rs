@@ -2,13 +2,15 @@
 
 use super::{Outcome, run};
 use crate::failure::{Exit, Failure};
+use crate::sandbox_args::SandboxArgs;
 use crate::session::Session;
 
 /// Try a task again, with feedback on the earlier attempt
 ///
 /// The same task, lane, stage and program as the run that is named, which becomes the parent of the new one. The note is
 /// added to the instruction under the heading "Feedback on the earlier attempt", so it is in the contract, in the
-/// brief and in the pack. The gates come from the environment of this call, not from the earlier run.
+/// brief and in the pack. The gates come from the environment of this call, and the sandbox from its flags, not from the
+/// earlier run.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -21,6 +23,8 @@ pub(crate) struct Args {
     /// What the next attempt should know
     #[arg(long, value_name = "TEXT")]
     note: String,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
     /// Print every event as it happens, one JSON a line, instead of the report
     #[arg(long)]
     events: bool,
@@ -41,7 +45,8 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     };
     let harness = session.harness()?;
     session.recover(&harness)?;
-    let again = cto_runner::again(&harness, &run_id, &found.pack, &args.note)?;
+    let mut again = cto_runner::again(&harness, &run_id, &found.pack, &args.note)?;
+    again.request.sandbox = args.sandbox.ask()?;
     if again.case_changed {
         session
             .printer

@@ -14,6 +14,7 @@ use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::pack_file;
 use crate::printer::{BAD, GOOD, Page, STRONG, WARN};
+use crate::sandbox_args::SandboxArgs;
 use crate::session::Session;
 use crate::suggest;
 
@@ -61,6 +62,8 @@ pub(crate) struct Args {
     /// Add a directory of your own cases
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
     /// Stop the backend and each check after so many seconds; the smallest limit wins
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
@@ -147,6 +150,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         cheat: args.cheat.clone(),
         parent: None,
         conformance: false,
+        sandbox: args.sandbox.ask()?,
     };
     let harness = session.harness()?;
     if args.plan {

@@ -3,13 +3,14 @@
 use cto_contract::report::Report;
 use cto_contract::text::{one_line, shorten};
 use cto_contract::verification::CommandResult;
+use cto_rules::views::progress::warning;
 
 use super::Outcome;
 use super::run::status_word;
 use super::verify::claims;
 use crate::failure::Exit;
 use crate::pack_file;
-use crate::printer::{BAD, FAINT, GOOD, Page, STRONG};
+use crate::printer::{BAD, FAINT, GOOD, Page, STRONG, WARN};
 use crate::session::Session;
 
 /// Rows of a list that a person is shown; the whole is in the report.
@@ -200,8 +201,19 @@ fn confinement(page: &mut Page, report: &Report) {
     };
     page.field(
         "class",
-        &format!("{} ({})", report.sandbox.class, report.sandbox.provider),
+        &format!(
+            "{} ({}, from: {})",
+            report.sandbox.class, report.sandbox.provider, report.sandbox.provider_from
+        ),
     );
+    // Where nothing ran, nothing had to be held.
+    let warning = report
+        .sandbox
+        .no_survivors
+        .and_then(|_| warning(report.sandbox.class, report.sandbox.provider_from));
+    if let Some(warning) = warning {
+        page.styled(WARN, &warning).end();
+    }
     page.field("in force", &names(true));
     page.field("not", &names(false));
     for denial in report.sandbox.denials.iter().take(ROWS_MAX) {

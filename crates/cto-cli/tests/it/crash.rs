@@ -43,6 +43,7 @@ fn child_process_of_the_crash_tests() {
         cheat: None,
         parent: None,
         conformance: false,
+        sandbox: cto_runner::SandboxAsk::default(),
     };
     let die = || {
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)

@@ -39,6 +39,7 @@ fn run_with(harness: &Harness, id: &str, cheat: Option<String>, stop: &StopToken
         cheat,
         parent: None,
         conformance: false,
+        sandbox: cto_runner::SandboxAsk::default(),
     };
     harness.run(&request, stop, &mut |_| {}).unwrap()
 }

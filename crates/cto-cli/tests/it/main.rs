@@ -27,6 +27,7 @@ mod redteam;
 mod repositories;
 mod retention;
 mod runners;
+mod sandbox;
 mod schemas;
 mod setting_up;
 mod source;

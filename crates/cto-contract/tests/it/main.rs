@@ -24,6 +24,7 @@ fn wire_names_are_frozen() {
         OutcomeState,
         ClaimLevel,
         SandboxClass,
+        SandboxChoice,
         NetworkClass,
         HistoryClass,
         RiskClass,
@@ -43,6 +44,7 @@ fn wire_names_are_frozen() {
         artifact::FreshnessSource,
         cto_contract::plan::TreeKind,
         cto_contract::plan::LimitSource,
+        cto_contract::plan::SettingSource,
     );
     writeln!(out, "artifacts: {}", artifact::REQUIRED.join(" ")).unwrap();
     writeln!(out, "stage proofs: {}", artifact::STAGE_PROOFS.join(" ")).unwrap();

@@ -110,6 +110,7 @@ pub(crate) fn sandbox() -> SandboxPlan {
     };
     SandboxPlan {
         provider: "namespaces".to_owned(),
+        provider_from: cto_contract::plan::SettingSource::Default,
         class: SandboxClass::Process,
         layers: vec![layer],
         writable_roots: vec!["$WORKSPACE".to_owned()],

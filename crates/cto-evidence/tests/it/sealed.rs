@@ -151,6 +151,7 @@ impl Plan {
             },
             sandbox: SandboxSection {
                 provider: "namespaces".to_owned(),
+                provider_from: cto_contract::plan::SettingSource::Default,
                 class: SandboxClass::Process,
                 layers: sandbox().layers,
                 writable_roots: Vec::new(),

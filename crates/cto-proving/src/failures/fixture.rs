@@ -2,6 +2,7 @@
 
 use cto_contract::blocker::{BlockerCode, Row};
 use cto_contract::event::Step;
+use cto_runner::SandboxAsk;
 
 /// One way to trigger a blocker. All of it is data; `ground` acts on it.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +26,8 @@ pub struct Fixture {
     /// What else the operator has in the environment.
     pub(crate) env: &'static [(&'static str, &'static str)],
     pub(crate) launch: Launch,
+    /// What was typed about the sandbox.
+    pub(crate) sandbox: SandboxAsk,
     pub(crate) meddling: Meddling,
     /// Other blockers that the same trigger brings with it.
     pub(crate) companions: &'static [BlockerCode],

@@ -77,6 +77,7 @@ impl Ground {
         private(&place)?;
         for (path, text, mode) in [
             ("bin/python3", table::TOY_RUNNER, 0o755),
+            ("bin/bwrap", table::BROKEN_PROVIDER, 0o755),
             ("beside/keep.txt", "nobody writes here\n", 0o644),
         ] {
             put(&place.join(path), text, mode)?;
@@ -131,6 +132,7 @@ impl Ground {
             cheat: None,
             parent: None,
             conformance: true,
+            sandbox: fixture.sandbox,
         };
         Ok(Self {
             place,

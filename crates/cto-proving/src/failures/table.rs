@@ -4,6 +4,7 @@ mod gates;
 mod runs;
 
 use cto_contract::blocker::BlockerCode;
+use cto_runner::SandboxAsk;
 
 use super::fixture::{Fixture, Launch, Meddling, Program, Work};
 
@@ -44,6 +45,9 @@ pub(super) const CASE_TERMS: &[(&str, &str)] = &[
 
 const ALL_ACTIONS: &str = "[push, merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation]";
 
+/// Stands in for bwrap, and refuses.
+pub(super) const BROKEN_PROVIDER: &str = "#!/bin/sh\necho 'bwrap: no, not here' >&2\nexit 1\n";
+
 /// Stands in for Python's runner, so that no Python is needed: like it, it loads the code under test into its own
 /// process, and so can be taken over by it.
 pub(super) const TOY_RUNNER: &str = r#"#!/bin/sh
@@ -82,6 +86,10 @@ const PLAIN: Fixture = Fixture {
     stage: 3,
     env: &[],
     launch: Launch::AsThisMachineCan,
+    sandbox: SandboxAsk {
+        provider: None,
+        weak: false,
+    },
     meddling: Meddling::None,
     companions: &[],
     shows: &[],

@@ -133,6 +133,7 @@ impl<'a> Ground<'a> {
             scene,
             program: PathBuf::new(),
             request: RunRequest {
+                sandbox: cto_runner::SandboxAsk::default(),
                 task,
                 lane: Lane::Command,
                 argv: Vec::new(),

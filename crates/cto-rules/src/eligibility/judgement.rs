@@ -291,7 +291,9 @@ fn model_endpoint(facts: &EligibilityFacts) -> Judgement {
         )),
         ModelState::Unconfined(class) => Some((
             BlockerCode::SandboxUnavailable,
-            format!("`{gate}` needs a network of the agent's own; confinement is {class}"),
+            format!(
+                "`{gate}` needs an endpoint in a network of the agent's own, which the native sandbox alone makes; confinement is {class}"
+            ),
         )),
     })
 }

@@ -110,6 +110,7 @@ fn backend_end(exit_code: Option<i32>, signal: Option<i32>, timed_out: bool) -> 
         no_survivors: true,
         sandbox: cto_contract::plan::SandboxPlan {
             provider: "native".into(),
+            provider_from: cto_contract::plan::SettingSource::Default,
             class: SandboxClass::Process,
             layers: Vec::new(),
             writable_roots: Vec::new(),

@@ -7,7 +7,7 @@ use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::text::{one_line, shorten};
 use cto_contract::verification::CommandResult;
-use cto_contract::words::{ClaimLevel, RunStatus};
+use cto_contract::words::{ClaimLevel, RunStatus, SandboxClass};
 
 /// Longest lists that a person is shown; the whole is in `report.json`.
 const ROWS_MAX: usize = 40;
@@ -320,10 +320,28 @@ fn result(command: &CommandResult) -> String {
 fn confinement(page: &mut Page, report: &Report) {
     page.heading("Confinement");
     page.line(format!(
-        "Provider `{}`, class `{}`.",
+        "Provider `{}` (from: {}), class `{}`.",
         cell(&report.sandbox.provider),
+        report.sandbox.provider_from,
         report.sandbox.class
     ));
+    let started = report.sandbox.no_survivors.is_some();
+    match report.sandbox.class {
+        SandboxClass::None if started => {
+            page.line("");
+            page.line(
+                "**No sandbox**: the backend could read and write whatever its operator could.",
+            );
+        }
+        SandboxClass::Group | SandboxClass::Weak => {
+            page.line("");
+            page.line(format!(
+                "**Less than a sandbox** (`{}`): the backend saw the machine that it ran on.",
+                report.sandbox.class
+            ));
+        }
+        SandboxClass::None | SandboxClass::Process | SandboxClass::Full => {}
+    }
     let list = |in_force: bool| -> String {
         let names: Vec<String> = report
             .sandbox

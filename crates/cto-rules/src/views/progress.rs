@@ -1,8 +1,9 @@
 //! The log as it passes by, one short line an event, for a person who watches.
 
 use cto_contract::event::{EventKind, RunEvent, Step};
+use cto_contract::plan::SettingSource;
 use cto_contract::text::one_line;
-use cto_contract::words::RunStatus;
+use cto_contract::words::{RunStatus, SandboxClass};
 
 /// What a person is told about an event; none for those that only the machine needs.
 pub fn progress(event: &RunEvent) -> Option<String> {
@@ -109,10 +110,23 @@ pub fn progress(event: &RunEvent) -> Option<String> {
             Some(format!("approval {} consumed", one_line(&a.approval_id)))
         }
         EventKind::LogRewritten(l) => Some(format!("log rewritten: {}", one_line(&l.rule))),
+        EventKind::PlanUpdated(p) => warning(p.plan.sandbox.class, p.plan.sandbox.provider_from),
         EventKind::TaskContractCreated(_)
-        | EventKind::PlanUpdated(_)
         | EventKind::BackendStarted(_)
         | EventKind::StepFinished(_) => None,
+    }
+}
+
+/// What a person must not overlook: a run that is held by less than namespaces.
+pub fn warning(class: SandboxClass, from: SettingSource) -> Option<String> {
+    match class {
+        SandboxClass::None => Some(format!(
+            "warning: no sandbox (from: {from}): the backend can read and write whatever you can"
+        )),
+        SandboxClass::Group | SandboxClass::Weak => Some(format!(
+            "warning: the sandbox is {class} (from: {from}): the backend sees this machine; nothing beyond stage 2"
+        )),
+        SandboxClass::Process | SandboxClass::Full => None,
     }
 }
 

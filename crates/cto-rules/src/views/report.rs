@@ -6,7 +6,7 @@ use cto_contract::artifact::FreshnessMap;
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{Residue, RunCompleted};
 use cto_contract::ids::Digest;
-use cto_contract::plan::SandboxPlan;
+use cto_contract::plan::{SandboxPlan, SettingSource};
 use cto_contract::report::{
     ArtifactSection, AuthoritySection, BackendSection, ChangeSection, ChecksSection, Report,
     ReportSchema, Resources, RunSection, SandboxSection, SourceSection, VerdictSection,
@@ -212,6 +212,7 @@ fn resources(state: &RunState, input: &ReportInput) -> Resources {
 fn sandbox(state: &RunState) -> SandboxSection {
     let none = SandboxPlan {
         provider: "none".to_owned(),
+        provider_from: SettingSource::Default,
         class: SandboxClass::None,
         layers: Vec::new(),
         writable_roots: Vec::new(),
@@ -225,6 +226,7 @@ fn sandbox(state: &RunState) -> SandboxSection {
         .unwrap_or(&none);
     SandboxSection {
         provider: seen.provider.clone(),
+        provider_from: seen.provider_from,
         class: seen.class,
         layers: seen.layers.clone(),
         writable_roots: seen.writable_roots.clone(),
@@ -390,7 +392,7 @@ fn claims(state: &RunState, completed: &RunCompleted, verification: &Verificatio
         } else {
             ClaimLevel::Absent
         },
-        "the init of its pid namespace was waited for",
+        "its supervisor ended only after all of its descendants",
     );
     let confined = state
         .backend

@@ -16,11 +16,14 @@ use cto_rules::secrets::Known;
 
 use crate::clock;
 use crate::environment::Environment;
+use crate::error_chain;
 use crate::harness::Harness;
 use crate::journal::JournalError;
 use crate::live::{Live, StepError, StepResult};
 use crate::model;
+use crate::sandbox::Confining;
 use crate::source::{self, Opened};
+use crate::steps::backend::sandbox_plan;
 use crate::task::Task;
 
 /// Free space below which no run begins, when the config names none.
@@ -149,7 +152,7 @@ pub(crate) fn gather(facts: GatheredFacts<'_>) -> EligibilityFacts {
         repository: seen(repository, "the repository's files, read as data", at),
         start_tree_clean: seen(start_tree_clean, "its work tree against its HEAD", at),
         evidence_interface: seen(evidence, "home directory and signing key", at),
-        confinement: seen(confinement, "tried on this kernel", at),
+        confinement: seen(confinement, "tried on this machine", at),
         network: contract.network,
         model: seen(model, "environment and harness.yaml", at),
         unmeterable: seen(unmeterable, "task contract and harness.yaml", at),
@@ -187,11 +190,7 @@ impl Live<'_> {
 
     pub(crate) fn step_eligibility(&mut self) -> StepResult {
         let lane = self.request.lane;
-        let probe = crate::steps::backend::confinement(&self.harness.launcher);
-        self.parts.sandbox = Some(crate::steps::backend::sandbox_plan(
-            &probe,
-            &self.limits.limits,
-        ));
+        let confinement = self.find_confinement();
         let disabled = self
             .harness
             .config
@@ -201,8 +200,9 @@ impl Live<'_> {
             .is_some_and(|e| e.disabled);
         let at = clock::now();
         let network = self.contract.network;
-        let class = self.parts.sandbox_class();
-        let (mut model, upstream) = model::look(self.harness, lane, network, class);
+        let class = confinement.clone().unwrap_or(SandboxClass::None);
+        let held = (class, self.parts.is_native());
+        let (mut model, upstream) = model::look(self.harness, lane, network, held);
         let decide_with = |repository, start_tree_clean, model: &ModelState| {
             decide(&gather(GatheredFacts {
                 env: &self.harness.env,
@@ -213,11 +213,7 @@ impl Live<'_> {
                 disabled_by_config: disabled,
                 // That home can be written and the key loaded was shown by coming this far: the log is being written.
                 evidence: enough_space(self.harness),
-                confinement: if cfg!(target_os = "linux") {
-                    Ok(self.parts.sandbox_class())
-                } else {
-                    Err("confinement needs Linux".to_owned())
-                },
+                confinement: confinement.clone(),
                 repository,
                 start_tree_clean,
                 model: model.clone(),
@@ -272,6 +268,21 @@ impl Live<'_> {
         self.record_gate(&reasons)?;
         self.parts.grant = decision.grant;
         Ok(Vec::new())
+    }
+
+    /// Finds out what the chosen provider does here, before anybody is let run in it.
+    fn find_confinement(&mut self) -> Result<SandboxClass, String> {
+        let chosen = self
+            .harness
+            .sandbox(self.request.sandbox)
+            .map_err(|error| error_chain(&error))?;
+        let confining = Confining::find(self.harness, chosen, &self.work)?;
+        let seen = confining.foresight.before_a_request();
+        let plan = sandbox_plan(&seen, &self.limits.limits, confining.from);
+        let class = plan.class;
+        self.parts.sandbox = Some(plan);
+        self.parts.confining = Some(confining);
+        Ok(class)
     }
 
     /// Records which gate is closed, if one is.

@@ -3,23 +3,24 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use cto_agent::LaunchSpec;
 use cto_checkout::WorkingCopy;
 use cto_contract::artifact::{FreshnessSource, SANDBOX_PROOF};
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{
     BackendFinished, BackendStarted, BackendText, EventKind, OutputCapped, Step,
 };
-use cto_contract::plan::{Layer, SandboxPlan, TreeKind};
+use cto_contract::plan::{Layer, SandboxPlan, SettingSource, TreeKind};
 use cto_contract::task::Limits;
 use cto_contract::words::{BackendCompletion, Lane, SandboxClass};
 use cto_evidence::canonical::to_canonical;
 use cto_evidence::writer::PackWriter;
 use cto_sandbox::{
-    Access, Bind, Class, Confinement, End, Endpoint, Launcher, Said, StopCause, StopToken, Stream,
+    Access, Bind, Confinement, End, Endpoint, LaunchRequest, Said, StopCause, StopToken, Stream,
     Survivors,
 };
 
-use crate::bench::Tree;
+use crate::bench::{Bench, Tree};
 use crate::checks::{Checker, RedactedFile, to_os};
 use crate::denials::totals;
 use crate::heard::Heard;
@@ -27,6 +28,7 @@ use crate::live::{BaselineChecks, Live, StepError, StepResult};
 use crate::model;
 use crate::program::{PlannedLaunch, ProgramFile};
 use crate::protected::ProtectedRoots;
+use crate::sandbox::class_word;
 use crate::sandbox_proof::{Names, sandbox_proof};
 use crate::steps::egress::Egress;
 use crate::steps::prepare::missing;
@@ -35,26 +37,13 @@ use crate::{error_chain, round_seconds};
 const STDOUT: &str = "backend/stdout.log";
 const STDERR: &str = "backend/stderr.log";
 
-/// What a launch would be held by here. A launcher that does without namespaces has none, whatever the kernel allows.
-pub(crate) fn confinement(launcher: &Launcher) -> Confinement {
-    let mut seen = cto_sandbox::probe();
-    if launcher.force_group {
-        seen.class = Class::Group;
-        for layer in &mut seen.layers {
-            layer.in_force = false;
-            layer.detail = "switched off for this launch".to_owned();
-        }
-    }
-    seen
-}
-
 /// What confines a process, in the words of a report.
-pub(crate) fn sandbox_plan(seen: &Confinement, limits: &Limits) -> SandboxPlan {
-    let class = match seen.class {
-        Class::Group => SandboxClass::Group,
-        Class::Process => SandboxClass::Process,
-        Class::Full => SandboxClass::Full,
-    };
+pub(crate) fn sandbox_plan(
+    seen: &Confinement,
+    limits: &Limits,
+    provider_from: SettingSource,
+) -> SandboxPlan {
+    let class = class_word(seen.class);
     let mut layers: Vec<Layer> = seen
         .layers
         .iter()
@@ -68,7 +57,7 @@ pub(crate) fn sandbox_plan(seen: &Confinement, limits: &Limits) -> SandboxPlan {
         ("memory_limit", limits.memory_mb),
         ("disk_limit", limits.disk_mb),
     ] {
-        let is_watched = class == SandboxClass::Full;
+        let is_watched = class >= SandboxClass::Process;
         let detail = match asked {
             None => "not asked for".to_owned(),
             Some(mb) if is_watched => format!("{mb} MiB of all processes together"),
@@ -82,6 +71,7 @@ pub(crate) fn sandbox_plan(seen: &Confinement, limits: &Limits) -> SandboxPlan {
     }
     SandboxPlan {
         provider: seen.provider.as_str().to_owned(),
+        provider_from,
         class,
         layers,
         writable_roots: vec!["$WORKSPACE".to_owned(), "$SCRATCH".to_owned()],
@@ -92,6 +82,7 @@ pub(crate) fn sandbox_plan(seen: &Confinement, limits: &Limits) -> SandboxPlan {
 pub(crate) fn no_sandbox() -> SandboxPlan {
     SandboxPlan {
         provider: "none".to_owned(),
+        provider_from: SettingSource::Default,
         class: SandboxClass::None,
         layers: Vec::new(),
         writable_roots: Vec::new(),
@@ -151,23 +142,7 @@ impl Live<'_> {
             .prepared
             .as_ref()
             .ok_or_else(|| missing("the workspace"))?;
-        let argv = spec.argv.iter().map(Into::into).collect();
-        let limits = (self.limits.sandbox(), self.limits.tree());
-        let mut request = prepared
-            .bench
-            .request("backend", argv, to_os(spec.env), limits)
-            .map_err(|source| StepError::Artifact {
-                path: "$WORKSPACE".to_owned(),
-                source,
-            })?;
-        let fake = self.work.join("fake");
-        if fake.is_dir() {
-            request.binds.push(Bind {
-                at: prepared.bench.fake_at(&fake),
-                from: fake,
-                access: Access::ReadOnly,
-            });
-        }
+        let request = self.backend_request(&prepared.bench, spec)?;
         let artifact = |path: &str| {
             let path = path.to_owned();
             move |source| StepError::Artifact { path, source }
@@ -182,7 +157,8 @@ impl Live<'_> {
         };
         let mut out = open(STDOUT)?;
         let mut err = open(STDERR)?;
-        let (harness, stop) = (self.harness, self.stop.clone());
+        let stop = self.stop.clone();
+        let launcher = self.parts.launcher()?.clone();
         let mut words = (self.request.lane != Lane::Fake).then(Heard::default);
         let denials = self.denial_words();
         let mut recorded = Ok(());
@@ -210,11 +186,9 @@ impl Live<'_> {
             }
         };
         let launched = match &mut egress {
-            None => harness.launcher.launch(&request, &stop, &mut sink),
+            None => launcher.launch(&request, &stop, &mut sink),
             Some(egress) => {
-                request.endpoint = Some(Endpoint { port: model::PORT });
                 let mut host = |listeners| egress.host(listeners);
-                let launcher = &harness.launcher;
                 launcher.launch_hosted(&request, &stop, &mut sink, &mut host)
             }
         };
@@ -238,7 +212,11 @@ impl Live<'_> {
                         .as_ref()
                         .map(|s| s.read_paths.clone())
                         .unwrap_or_default(),
-                    ..sandbox_plan(&outcome.confinement, &self.limits.limits)
+                    ..sandbox_plan(
+                        &outcome.confinement,
+                        &self.limits.limits,
+                        self.parts.provider_from(),
+                    )
                 };
                 let user_home = self.harness.env.get("HOME").map(Path::new);
                 let names = Names::new(self.harness.home.root(), user_home);
@@ -334,6 +312,33 @@ impl Live<'_> {
             Some(replaced) => Err(replaced),
             None => Ok(after.changed_since(&protected).into_iter().collect()),
         }
+    }
+
+    /// What will be launched: the plan is made from it, too.
+    pub(crate) fn backend_request(
+        &self,
+        bench: &Bench,
+        spec: LaunchSpec,
+    ) -> Result<LaunchRequest, StepError> {
+        let argv = spec.argv.iter().map(Into::into).collect();
+        let limits = (self.limits.sandbox(), self.limits.tree());
+        let mut request = bench
+            .request("backend", argv, to_os(spec.env), limits)
+            .map_err(|source| StepError::Artifact {
+                path: "$WORKSPACE".to_owned(),
+                source,
+            })?;
+        let fake = self.work.join("fake");
+        if fake.is_dir() {
+            request.binds.push(Bind {
+                at: bench.fake_at(&fake),
+                from: fake,
+                access: Access::ReadOnly,
+            });
+        }
+        let has_model = self.parts.model.is_some();
+        request.endpoint = has_model.then_some(Endpoint { port: model::PORT });
+        Ok(request)
     }
 
     /// The checks on the untouched baseline start before the backend does, in a copy of their own.

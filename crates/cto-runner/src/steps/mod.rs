@@ -5,7 +5,7 @@ mod backend;
 mod change;
 mod complete;
 mod egress;
-mod prepare;
+pub(crate) mod prepare;
 mod setup;
 mod verification;
 

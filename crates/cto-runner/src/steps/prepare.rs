@@ -12,18 +12,21 @@ use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{EventKind, PlanUpdated};
 use cto_contract::identity::Identity;
 use cto_contract::input::InputPath;
-use cto_contract::plan::{Ladder, LaunchPlan, SourcePlan, TreeKind};
+use cto_contract::plan::{Ladder, LaunchPlan, SandboxPlan, SourcePlan, TreeKind};
 use cto_contract::text::shorten;
-use cto_contract::words::{HistoryClass, Lane, SandboxClass};
+use cto_contract::words::{HistoryClass, Lane};
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_rules::paths::Withheld;
+use cto_sandbox::{Means, Recorder};
 
-use crate::bench::{Ground, Tree};
+use crate::bench::{Ground, Tree, View};
 use crate::checks::Checker;
 use crate::inputs::ResolvedInput;
 use crate::inside::Inside;
 use crate::live::{Live, Prepared, StepError, StepResult};
 use crate::program::{PlannedLaunch, ProgramFile};
+use crate::sandbox::Confining;
+use crate::steps::backend::sandbox_plan;
 use crate::task::Task;
 use crate::{VERSION, error_chain};
 
@@ -57,27 +60,45 @@ impl Live<'_> {
         self.check_inputs(baseline)?;
         let inputs = self.inputs.clone();
         let input_plans = inputs.iter().map(ResolvedInput::plan).collect();
-        let has_namespaces = self.parts.sandbox_class() >= SandboxClass::Process;
+        let launcher = self.parts.launcher()?.clone();
+        let has_mounts = self
+            .parts
+            .confining
+            .as_ref()
+            .is_some_and(Confining::has_mounts);
         let needs_mounts = !inputs.is_empty() || !self.contract.setup_commands.is_empty();
-        if needs_mounts && !has_namespaces {
+        if needs_mounts && !has_mounts {
             return Err(unmountable());
         }
-        let inside = has_namespaces.then(|| {
-            let source = self.parts.source.as_ref();
-            Inside::find(
-                self.harness,
-                &self.search_path(),
-                self.request.lane,
-                &self.request.argv,
-                source.and_then(|s| s.repository.work_tree()),
-            )
-        });
-        if let (Some(plan), Some(inside)) = (&mut self.parts.sandbox, &inside) {
-            plan.read_paths.clone_from(&inside.shown);
-        }
-        let ground = Arc::new(Ground::new(&self.work, inside, inputs));
+        let source = self.parts.source.as_ref();
+        let source = source.and_then(|s| s.repository.work_tree());
+        let view = match launcher.means {
+            Means::None => View::Host,
+            Means::Native | Means::Weak | Means::Bwrap { .. } | Means::Container(_) => {
+                let inside = Inside::find(
+                    self.harness,
+                    &self.search_path(),
+                    self.request.lane,
+                    &self.request.argv,
+                    source,
+                    launcher.id_inside(),
+                );
+                if let Some(plan) = &mut self.parts.sandbox {
+                    plan.read_paths.clone_from(&inside.shown);
+                }
+                match has_mounts {
+                    true => View::Built(inside),
+                    false => View::InPlace(inside),
+                }
+            }
+        };
+        let recorder = match self.parts.is_native() {
+            true => Recorder::On,
+            false => Recorder::Off,
+        };
+        let ground = Arc::new(Ground::new(&self.work, view, inputs, recorder));
         let checker = Arc::new(Checker {
-            launcher: self.harness.launcher.clone(),
+            launcher: launcher.clone(),
             contract: self.contract.clone(),
             path: self.search_path(),
             oracle,
@@ -91,7 +112,7 @@ impl Live<'_> {
         let overlay = (files >= OVERLAY_FILES_MIN || has_setup)
             && ground.can_overlay(
                 &self.harness.home,
-                &self.harness.launcher,
+                &launcher,
                 &baseline.root,
                 self.limits.sandbox(),
                 &self.stop,
@@ -304,11 +325,16 @@ impl Live<'_> {
         };
         let argv: Vec<String> = spec.argv.iter().map(shown).collect();
         let environment_names: Vec<String> = spec.env.keys().cloned().collect();
-        let sandbox = self
-            .parts
-            .sandbox
-            .clone()
-            .unwrap_or_else(crate::steps::backend::no_sandbox);
+        let request = self.backend_request(&prepared.bench, spec.clone())?;
+        let foreseen = self.parts.confining.as_ref().map(|confining| {
+            let seen = confining.foresight.of(&request);
+            sandbox_plan(&seen, &self.limits.limits, confining.from)
+        });
+        let read_paths = self.parts.sandbox.as_ref().map(|s| s.read_paths.clone());
+        let sandbox = SandboxPlan {
+            read_paths: read_paths.unwrap_or_default(),
+            ..foreseen.ok_or_else(|| missing("the sandbox"))?
+        };
         let program = spec
             .argv
             .first()
@@ -384,8 +410,9 @@ fn unmade(what: String) -> StepError {
 
 fn unmountable() -> StepError {
     StepError::Environment {
-        what: "`mounts` inputs and setup commands need mounts, which this kernel refuses"
-            .to_owned(),
+        what:
+            "`mounts` inputs and setup commands need mounts, which this provider or kernel refuses"
+                .to_owned(),
         code: BlockerCode::SandboxUnavailable,
     }
 }

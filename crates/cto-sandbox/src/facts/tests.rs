@@ -20,6 +20,7 @@ fn full() -> Facts {
         uid: 1000,
         inner: RootFacts::NOT_ASKED,
         endpoint: Applied::NotAsked,
+        by: Confiner::NATIVE,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::support::{
     assert_nothing_survived, fallback, has_namespaces, launcher, request, run, run_script,
     run_until, script, try_run,
 };
+use crate::workshop::Workshop;
 
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
@@ -318,9 +319,12 @@ fn the_outcome_says_which_class_held_and_how_the_end_is_known() {
 }
 
 #[test]
-fn the_probe_says_what_a_launch_then_has() {
-    let mut request = script("true");
-    request.binds.push(Bind::read_only("/usr"));
+fn the_probe_says_what_a_launch_with_a_root_of_its_own_then_has() {
+    if !has_namespaces() {
+        return;
+    }
+    let workshop = Workshop::new();
+    let mut request = workshop.script("true");
     request.limits.processes = Some(10_000);
     let launched = run(&request).outcome.confinement;
     let probed = cto_sandbox::probe();

@@ -3,13 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bounds;
+mod containers;
 mod containment;
 mod endpoint;
 mod ends;
 mod files;
+mod foresight;
 mod harness;
 mod honest;
+mod murder;
 mod proof;
+mod providers;
 mod recorder;
 mod recorder_attacked;
 mod redteam;

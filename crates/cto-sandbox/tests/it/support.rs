@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_sandbox::{
-    Attempt, Class, LaunchError, LaunchRequest, Launcher, Limits, Network, Outcome, Recorder, Root,
-    Said, StopToken, Stream, Survivors, TreeLimits,
+    Attempt, LaunchError, LaunchRequest, Launcher, Limits, Network, Outcome, Recorder, Root, Said,
+    StopToken, Stream, Survivors, TreeLimits,
 };
 
 /// Where a rerun of these tests as another user finds the launcher.
@@ -138,7 +138,20 @@ pub(crate) fn assert_nothing_survived(outcome: &Outcome) {
 
 /// Whether this machine gives us namespaces; where not, their tests would test nothing.
 pub(crate) fn has_namespaces() -> bool {
-    cto_sandbox::probe().class == Class::Process
+    cto_sandbox::probe().class.has_init()
+}
+
+/// Where another provider's program is: as `cargo xtask test` says, else where systems have it. Its tests test nothing
+/// without it, and `cargo xtask test` says so.
+pub(crate) fn provider(setting: &str, usual: &str) -> Option<PathBuf> {
+    match variable(setting) {
+        Some(path) => {
+            let path = PathBuf::from(path);
+            assert!(path.is_file(), "{setting} names no file");
+            Some(path)
+        }
+        None => Some(PathBuf::from(usual)).filter(|path| path.is_file()),
+    }
 }
 
 /// A lock file: a process that holds it is alive, and its death frees it, without anybody looking for it.

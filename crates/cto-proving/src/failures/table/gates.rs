@@ -1,6 +1,8 @@
 //! What is refused before a backend may start.
 
 use cto_contract::blocker::BlockerCode;
+use cto_contract::words::SandboxChoice;
+use cto_runner::SandboxAsk;
 
 use super::super::fixture::{Fixture, Launch, Work};
 use super::{COMMIT, PLAIN, PLAIN_CASE};
@@ -167,17 +169,73 @@ pub(super) const FIXTURES: &[Fixture] = &[
     },
     Fixture {
         blocker: BlockerCode::SandboxUnavailable,
-        trigger: "no namespaces are to be had, and stage 3 needs them",
+        trigger: "no namespaces are to be had, and nothing less was asked for",
         launch: Launch::WithoutNamespaces,
-        shows: &[NO_PATCH, NOTHING_RAN],
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("report.json", "--sandbox podman; or --weak"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::SandboxUnavailable,
+        variant: "weak",
+        trigger: "stage 3 is asked for in the weak mode, which is capped at stage 2",
+        launch: Launch::WithoutNamespaces,
+        sandbox: SandboxAsk {
+            provider: None,
+            weak: true,
+        },
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("report.json", "is weak, which is capped at stage 2"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::SandboxUnavailable,
+        variant: "none",
+        trigger: "stage 3 is asked for without a sandbox, which is capped at stage 2",
+        sandbox: SandboxAsk {
+            provider: Some(SandboxChoice::None),
+            weak: false,
+        },
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("report.json", "is none, which is capped at stage 2"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::SandboxUnavailable,
+        variant: "provider",
+        trigger: "the provider that was asked for builds nothing",
+        sandbox: SandboxAsk {
+            provider: Some(SandboxChoice::Bwrap),
+            weak: false,
+        },
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            (
+                "report.json",
+                "could not build the sandbox: bwrap: no, not here",
+            ),
+        ],
         ..PLAIN
     },
     Fixture {
         blocker: BlockerCode::SandboxUnavailable,
         variant: "mounts",
-        trigger: "no namespaces are to be had, and a case's setup needs mounts",
+        trigger: "a case's setup needs mounts, which the weak mode has not",
         terms: &[("setup_commands", "['true']")],
-        launch: Launch::WithoutNamespaces,
+        sandbox: SandboxAsk {
+            provider: None,
+            weak: true,
+        },
         owner: COMMIT,
         shows: &[NO_PATCH],
         ..PLAIN_CASE

@@ -1,0 +1,182 @@
+//! Who confines a run: the choice, the program that it needs, and what will be in force.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use cto_contract::plan::SettingSource;
+use cto_contract::words::{SandboxChoice, SandboxClass};
+use cto_rules::sandbox_choice::{ChoiceError, Chosen, PROVIDER_VARIABLE, Wishes, choose};
+use cto_sandbox::{Class, Container, Engine, Foresight, LaunchError, Launcher, LayerName, Means};
+
+use crate::environment::Environment;
+use crate::error_chain;
+use crate::harness::Harness;
+use crate::live::{Parts, StepError};
+use crate::steps::prepare::missing;
+
+/// What was typed about the sandbox of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SandboxAsk {
+    pub provider: Option<SandboxChoice>,
+    pub weak: bool,
+}
+
+/// Names of the environment by which a container engine finds its state and its service.
+const ENGINE_NAMES: [&str; 14] = [
+    "HOME",
+    "PATH",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "CONTAINERS_CONF",
+    "CONTAINERS_STORAGE_CONF",
+    "CONTAINER_HOST",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_HOST",
+];
+
+/// A launcher for one run, and what its launches will be held by.
+pub(crate) struct Confining {
+    pub(crate) launcher: Launcher,
+    pub(crate) foresight: Foresight,
+    pub(crate) from: SettingSource,
+}
+
+impl Confining {
+    /// Finds out what the chosen provider does here. An error says why it can't be had, and what to do.
+    pub(crate) fn find(harness: &Harness, chosen: Chosen, work: &Path) -> Result<Self, String> {
+        let means = means(&harness.env, chosen, work)?;
+        let launcher = Launcher {
+            means,
+            ..harness.launcher.clone()
+        };
+        let foresight = launcher
+            .foresee(work)
+            .map_err(|error| refusal(chosen, &error))?;
+        if chosen.provider == SandboxChoice::Native && !chosen.weak && !foresight.class().has_init()
+        {
+            return Err(without_namespaces(&foresight));
+        }
+        Ok(Self {
+            launcher,
+            foresight,
+            from: chosen.from,
+        })
+    }
+
+    /// Whether things can be seen elsewhere than where they lie.
+    pub(crate) fn has_mounts(&self) -> bool {
+        self.foresight.class().has_init()
+    }
+}
+
+impl Parts {
+    /// What starts the processes of this run; the rules let nothing start without it.
+    pub(crate) fn launcher(&self) -> Result<&Launcher, StepError> {
+        let confining = self.confining.as_ref();
+        let confining = confining.ok_or_else(|| missing("the sandbox's launcher"))?;
+        Ok(&confining.launcher)
+    }
+
+    /// Whether this crate's own namespaces hold the run: only they have a recorder and an endpoint.
+    pub(crate) fn is_native(&self) -> bool {
+        let confining = self.confining.as_ref();
+        confining.is_some_and(|c| c.launcher.means == Means::Native && c.has_mounts())
+    }
+
+    pub(crate) fn provider_from(&self) -> SettingSource {
+        let confining = self.confining.as_ref();
+        confining.map_or(SettingSource::Default, |confining| confining.from)
+    }
+}
+
+/// The class in the words of a report.
+pub(crate) fn class_word(class: Class) -> SandboxClass {
+    match class {
+        Class::None => SandboxClass::None,
+        Class::Group => SandboxClass::Group,
+        Class::Weak => SandboxClass::Weak,
+        Class::Process => SandboxClass::Process,
+        Class::Full => SandboxClass::Full,
+    }
+}
+
+impl Harness {
+    /// The provider of a run, and which setting said so.
+    pub fn sandbox(&self, ask: SandboxAsk) -> Result<Chosen, ChoiceError> {
+        choose(Wishes {
+            flag: ask.provider,
+            weak: ask.weak,
+            environment: self.env.get(PROVIDER_VARIABLE),
+            config: self.config.harness.sandbox,
+        })
+    }
+}
+
+/// Finds a program on the search path, as a file.
+pub fn find_program(env: &Environment, name: &str) -> Option<PathBuf> {
+    let path = env.get("PATH").unwrap_or("/usr/local/bin:/usr/bin:/bin");
+    path.split(':')
+        .filter(|dir| dir.starts_with('/'))
+        .map(|dir| Path::new(dir).join(name))
+        .find(|file| file.is_file())
+}
+
+fn means(env: &Environment, chosen: Chosen, work: &Path) -> Result<Means, String> {
+    let program = |name: &str, package: &str| {
+        find_program(env, name).ok_or_else(|| {
+            format!("`{name}` is not on PATH: install it (package {package}), or choose another provider with --sandbox")
+        })
+    };
+    let container = |engine: Engine, package: &str| {
+        let env = ENGINE_NAMES
+            .iter()
+            .filter_map(|name| Some((OsString::from(name), OsString::from(env.get(name)?))));
+        Ok(Means::Container(Container {
+            engine,
+            program: program(engine.as_str(), package)?,
+            env: env.collect::<BTreeMap<_, _>>(),
+            room: work.join("containers"),
+        }))
+    };
+    match chosen.provider {
+        SandboxChoice::Native if chosen.weak => Ok(Means::Weak),
+        SandboxChoice::Native => Ok(Means::Native),
+        SandboxChoice::None => Ok(Means::None),
+        SandboxChoice::Bwrap => Ok(Means::Bwrap {
+            program: program("bwrap", "bubblewrap")?,
+        }),
+        SandboxChoice::Podman => container(Engine::Podman, "podman"),
+        SandboxChoice::Docker => container(Engine::Docker, "docker.io"),
+    }
+}
+
+fn refusal(chosen: Chosen, error: &LaunchError) -> String {
+    format!(
+        "the {} provider does not work here: {}",
+        chosen.provider,
+        error_chain(error)
+    )
+}
+
+/// What a kernel without user namespaces leaves to do, short enough to be read in a blocker.
+fn without_namespaces(foresight: &Foresight) -> String {
+    let seen = foresight.before_a_request();
+    let layer = seen
+        .layers
+        .iter()
+        .find(|layer| layer.name == LayerName::UserNamespace);
+    let why = layer.map_or("", |layer| layer.detail.as_str());
+    let why = why.split(';').next().unwrap_or(why);
+    format!(
+        "no namespaces ({why}). {APPARMOR_REMEDY}; or use --sandbox podman; or --weak, which holds less"
+    )
+}
+
+/// What a system that restricts user namespaces by program needs.
+pub const APPARMOR_REMEDY: &str = "Allow them, with AppArmor in /etc/apparmor.d/cto: `profile cto /**/cto flags=(unconfined) { userns, }`";

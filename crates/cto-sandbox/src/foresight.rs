@@ -1,0 +1,292 @@
+//! What a launch will be held by, known before it: the plan of a run is made from it, and must come true.
+//!
+//! For the native means nothing is launched: the kernel is asked for namespaces in a child that does nothing else, and
+//! what can be refused beyond them is tried in this process. Other providers are only known by trying: one small launch.
+
+use std::path::Path;
+
+use crate::error::LaunchError;
+use crate::facts::{self, Facts};
+use crate::launcher::Launcher;
+use crate::outcome::{Class, Confinement, Proof, Survivors};
+use crate::request::LaunchRequest;
+
+/// What will be in force, for any request by the same launcher in the same place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foresight {
+    facts: Facts,
+    launcher_forced: bool,
+}
+
+impl Foresight {
+    /// Returns the class of launches that name a root of their own.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.before_a_request().class
+    }
+
+    /// Returns what is known before there is a request.
+    #[must_use]
+    pub fn before_a_request(&self) -> Confinement {
+        facts::confinement(&self.facts, None, nothing_yet())
+    }
+
+    /// Returns what a launch of this request will be held by, if it comes to its command at all.
+    #[must_use]
+    pub fn of(&self, request: &LaunchRequest) -> Confinement {
+        #[cfg(target_os = "linux")]
+        let facts = linux::for_request(&self.facts, request, self.launcher_forced);
+        #[cfg(not(target_os = "linux"))]
+        let facts = self.facts.clone();
+        let asked = facts::Asked {
+            limits: &request.limits,
+            tree: request.tree,
+            network: request.network,
+            read_only: request.read_only_paths(),
+        };
+        facts::confinement(&facts, Some(asked), nothing_yet())
+    }
+}
+
+impl Launcher {
+    /// Finds out what launches with a root of their own and a workspace on the file system of `folder` will be held by.
+    ///
+    /// An error says why these means cannot be had here at all.
+    #[cfg(target_os = "linux")]
+    pub fn foresee(&self, folder: &Path) -> Result<Foresight, LaunchError> {
+        Ok(Foresight {
+            facts: linux::foresee(self, folder)?,
+            launcher_forced: self.force_group,
+        })
+    }
+
+    /// On Linux only.
+    #[cfg(not(target_os = "linux"))]
+    pub fn foresee(&self, _folder: &Path) -> Result<Foresight, LaunchError> {
+        Err(LaunchError::Unavailable {
+            reason: "it needs Linux".to_owned(),
+        })
+    }
+
+    /// Returns the number that the command's user has inside.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn id_inside(&self) -> u32 {
+        use crate::provider::{Engine, Means};
+        let me = rustix::process::geteuid().as_raw();
+        match &self.means {
+            Means::Container(container) => match container.engine {
+                // The caller is root in podman's namespace.
+                Engine::Podman => 0,
+                Engine::Docker => me,
+            },
+            Means::Weak | Means::None => me,
+            Means::Native | Means::Bwrap { .. } if me == 0 => crate::request::UNPRIVILEGED_ID,
+            Means::Native | Means::Bwrap { .. } => me,
+        }
+    }
+
+    /// Returns the number that the command's user has inside.
+    #[cfg(not(target_os = "linux"))]
+    #[must_use]
+    pub fn id_inside(&self) -> u32 {
+        crate::request::UNPRIVILEGED_ID
+    }
+}
+
+fn nothing_yet() -> Survivors {
+    Survivors::None {
+        proof: Proof::NothingStarted,
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::collections::BTreeMap;
+    use std::ffi::OsString;
+    use std::path::{Path, PathBuf};
+    use std::time::Duration;
+
+    use crate::attempt::Recorder;
+    use crate::error::LaunchError;
+    use crate::facts::{Applied, Confiner, Facts, Fallback, LandlockFact, RootFacts};
+    use crate::launcher::Launcher;
+    use crate::outcome::{Class, Provider};
+    use crate::probe;
+    use crate::provider::{Means, Way};
+    use crate::request::{
+        Access, Bind, LaunchRequest, Limits, Network, TreeLimits, UNPRIVILEGED_ID,
+    };
+    use crate::root::{BuiltRoot, Root};
+    use crate::stop::StopToken;
+    use crate::sys;
+    use crate::unprivileged;
+    use crate::wire::Policy;
+
+    /// A launch that only shows what its provider does.
+    const TRIAL_WALL: Duration = Duration::from_secs(120);
+
+    pub(super) fn foresee(launcher: &Launcher, folder: &Path) -> Result<Facts, LaunchError> {
+        let uid = rustix::process::geteuid().as_raw();
+        match &launcher.means {
+            Means::Native if launcher.force_group => {
+                Ok(Facts::group(Some(Fallback::Forced), uid, Applied::Yes))
+            }
+            Means::Native => Ok(native(folder)),
+            Means::Weak => weak(uid),
+            Means::None => Ok(Facts {
+                class: Class::None,
+                by: Confiner {
+                    provider: Provider::None,
+                    own_users: false,
+                },
+                ..Facts::group(Some(Fallback::Unconfined), uid, probe::no_capabilities(uid))
+            }),
+            Means::Bwrap { .. } | Means::Container(_) => trial(launcher, folder),
+        }
+    }
+
+    fn native(folder: &Path) -> Facts {
+        let base = probe::try_here();
+        if !base.class.has_init() {
+            return base;
+        }
+        with_owners(
+            Facts {
+                inner: RootFacts {
+                    root: Applied::Yes,
+                    landlock: landlock(),
+                    // A launch that cannot have it comes to no command.
+                    seccomp: Applied::Yes,
+                    dropped: Applied::NotAsked,
+                    recorder: Applied::NotAsked,
+                },
+                ..base
+            },
+            &request(folder),
+        )
+    }
+
+    /// The rest depends on the request only for root: whether all that it binds can be shown to another user.
+    pub(super) fn for_request(facts: &Facts, request: &LaunchRequest, forced: bool) -> Facts {
+        let native = facts.by.provider == Provider::Native && facts.class.has_init() && !forced;
+        match (&request.root, native) {
+            (Root::Built(_), true) => with_owners(facts.clone(), request),
+            (Root::Host, true) => Facts {
+                inner: RootFacts::NOT_ASKED,
+                uid: rustix::process::geteuid().as_raw(),
+                ..facts.clone()
+            },
+            (Root::Built(_) | Root::Host, false) => facts.clone(),
+        }
+    }
+
+    fn with_owners(mut facts: Facts, request: &LaunchRequest) -> Facts {
+        let asked = |asked| match asked {
+            true => Applied::Yes,
+            false => Applied::NotAsked,
+        };
+        // A launch that cannot have one of them comes to no command.
+        facts.inner.recorder = asked(request.recorder == Recorder::On);
+        facts.endpoint = asked(request.endpoint.is_some());
+        if !unprivileged::is_root() {
+            return facts;
+        }
+        let policy = Policy::of(request, false, Way::Native);
+        let opened = policy
+            .root
+            .as_ref()
+            .map(|root| unprivileged::open_for(&policy, root));
+        (facts.inner.dropped, facts.uid) = match opened {
+            None => (Applied::NotAsked, 0),
+            Some(Ok(_)) => (Applied::Yes, policy.run_as),
+            Some(Err(failure)) => (
+                Applied::Refused {
+                    errno: failure.errno,
+                },
+                0,
+            ),
+        };
+        facts
+    }
+
+    fn landlock() -> LandlockFact {
+        match sys::landlock_abi() {
+            Ok(abi) => LandlockFact {
+                applied: Applied::Yes,
+                abi,
+            },
+            Err(error) => LandlockFact {
+                applied: Applied::Refused {
+                    errno: error.raw_os_error().unwrap_or(libc::ENOSYS),
+                },
+                abi: 0,
+            },
+        }
+    }
+
+    fn weak(uid: u32) -> Result<Facts, LaunchError> {
+        let landlock = landlock();
+        if landlock.applied != Applied::Yes {
+            return Err(LaunchError::Unavailable {
+                reason: "the weak mode needs Landlock, which this kernel has not".to_owned(),
+            });
+        }
+        Ok(Facts {
+            class: Class::Weak,
+            read_only: Applied::Yes,
+            inner: RootFacts {
+                landlock,
+                seccomp: Applied::Yes,
+                ..RootFacts::NOT_ASKED
+            },
+            by: Confiner {
+                provider: Provider::Native,
+                own_users: false,
+            },
+            ..Facts::group(Some(Fallback::Weak), uid, probe::no_capabilities(uid))
+        })
+    }
+
+    fn trial(launcher: &Launcher, folder: &Path) -> Result<Facts, LaunchError> {
+        let stop = StopToken::new().map_err(|source| LaunchError::Io {
+            what: "make a stop token",
+            source,
+        })?;
+        let outcome = launcher.launch(&request(folder), &stop, &mut |_| {})?;
+        outcome.facts.ok_or_else(|| LaunchError::Unavailable {
+            reason: "the trial did not come to its command".to_owned(),
+        })
+    }
+
+    /// The smallest request with a root and a workspace.
+    fn request(folder: &Path) -> LaunchRequest {
+        let at = PathBuf::from("/.cto/trial");
+        LaunchRequest {
+            argv: ["/bin/sh", "-c", ":"].map(OsString::from).to_vec(),
+            env: BTreeMap::new(),
+            cwd: at.clone(),
+            binds: vec![Bind {
+                from: folder.to_owned(),
+                at,
+                access: Access::Writable,
+            }],
+            overlay: None,
+            limits: Limits {
+                wall: TRIAL_WALL,
+                output_bytes: 4096,
+                cpu_seconds: None,
+                file_bytes: None,
+                open_files: None,
+                processes: None,
+            },
+            network: Network::None,
+            grace: TRIAL_WALL,
+            root: Root::Built(BuiltRoot::system()),
+            tree: TreeLimits::default(),
+            run_as: Some(UNPRIVILEGED_ID),
+            recorder: Recorder::Off,
+            endpoint: None,
+        }
+    }
+}
