@@ -155,7 +155,10 @@ fn env_example() -> String {
          #{}=3\n\
          \n\
          # Where runs and evidence are kept.\n\
-         #CTO_HOME=/var/lib/cto\n",
+         #CTO_HOME=/var/lib/cto\n\
+         \n\
+         # Who confines runs that name nobody: docker or podman. Without it `cto` does so itself.\n\
+         #DEFAULT_SANDCASTLE_PROVIDER=podman\n",
         name(lane.gate()),
         name(lane.stage_gate()),
     )

@@ -224,3 +224,35 @@ fn a_provider_that_is_not_there_blocks_with_its_package() {
         assert!(message.contains(&words), "{message}");
     }
 }
+
+#[test]
+fn a_kernel_that_refuses_namespaces_blocks_with_the_ways_out_and_the_weak_mode_goes_on() {
+    let place = place();
+    // A user namespace in which no other can be made; everything else is as it was.
+    let refusing = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"";
+    let run = |more: &[&str]| {
+        let plain = place.command(&args(more));
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-U", "-r", "sh", "-c", refusing, "sh"]);
+        command.arg(plain.get_program()).args(plain.get_args());
+        let env = plain
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?)));
+        command.env_clear().envs(env).current_dir(place.path(""));
+        Ran::of(command.output().unwrap())
+    };
+    let report = run(&[]).expect(3).json();
+    let message = report["blockers"][0]["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for words in [
+        "the kernel refused to create the namespaces",
+        "flags=(unconfined) { userns, }",
+        "--sandbox podman; or --weak",
+    ] {
+        assert!(message.contains(words), "{message}");
+    }
+    let report = run(&["--weak"]).expect(0).json();
+    assert_eq!(report["sandbox"]["class"], "weak");
+}
