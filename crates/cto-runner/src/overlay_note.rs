@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::clock;
@@ -56,7 +56,12 @@ impl OverlayNote {
         let random = clock::random::<8>().map_err(io::Error::other)?;
         let name = format!(".overlays-{}", cto_contract::ids::to_hex(&random));
         let part = self.path.with_file_name(name);
-        File::create_new(&part)?.write_all(self.key.as_bytes())?;
+        File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&part)?
+            .write_all(self.key.as_bytes())?;
         fs::rename(&part, &self.path)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 
-use crate::ground::{Ground, TINY};
+use crate::ground::{Ground, TINY, write};
 
 const RUNS: usize = 100;
 
@@ -106,4 +106,36 @@ fn two_processes_never_write_one_run() {
     assert_eq!(report["status"], "blocked");
     assert!(crate::ground::blockers(&report).contains(&"interrupted".to_owned()));
     assert_eq!(ground.json(&["verify", &run_id]).0, 0);
+}
+
+#[test]
+fn that_overlays_can_be_mounted_is_remembered_until_a_run_does_not_pass() {
+    let ground = Ground::new();
+    let wide = ground.case("wide", "");
+    for n in 0..120 {
+        write(&wide.join(format!("workspace/data/{n}.txt")), "x\n");
+    }
+    ground.case("wrong", "verification_commands: [grep -q never a.txt]\n");
+    let cases = ground.cases();
+    let run = |id: &str| ground.json(&["run", id, "--cases", cases.to_str().unwrap()]);
+    let (code, report) = run("wide");
+    assert_eq!(code, 0, "{report}");
+    let events = ground.pack(report["run_id"].as_str().unwrap());
+    let events = std::fs::read_to_string(events.join("events.normalized.jsonl")).unwrap();
+    let note = ground.home().join("overlays");
+    let kept = std::fs::read_to_string(&note).unwrap_or_default();
+    assert_eq!(
+        events.contains(r#""checks_kind":"overlay""#),
+        !kept.is_empty()
+    );
+    if kept.is_empty() {
+        return;
+    }
+    // What was noted elsewhere, or on another day, is worth nothing here.
+    write(&note, "boot 0\n");
+    assert_eq!(run("wide").0, 0);
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), kept);
+    assert_eq!(run("wide").0, 0);
+    assert_eq!(run("wrong").0, 1);
+    assert!(!note.exists());
 }
