@@ -19,6 +19,7 @@ use crate::record::{Exchange, ExchangeEnd};
 use crate::refusal::Refusal;
 use crate::request::{self, Framing, Request};
 use crate::response::{Answer, AnswerFraming};
+use crate::room::Held;
 use crate::usage::UsageReader;
 use crate::wire::{Wire, is_stop};
 
@@ -78,27 +79,30 @@ impl Visit {
 
     pub(crate) fn serve(mut self, stream: TcpStream, shared: &Shared) {
         let taking = shared.deadlines.taking;
-        if let Ok(mut agent) = Wire::new(stream, Arc::clone(&shared.stop), taking) {
-            let ending = self.exchange(&mut agent, shared);
-            let is_refused = matches!(ending, Ending::Refused(_));
+        let mut agent = Wire::new(stream, Arc::clone(&shared.stop), taking).ok();
+        let mut is_refused = false;
+        if let Some(agent) = &mut agent {
+            let ending = self.exchange(agent, shared);
+            is_refused = matches!(ending, Ending::Refused(_));
             agent.be_patient(taking);
-            self.conclude(&mut agent, ending);
-            if is_refused {
-                agent.close_gently(LINGER_BYTES_MAX, LINGER);
-            }
+            self.conclude(agent, ending);
         }
         self.exchange.millis = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // Before the connection is closed: whoever sees its end finds it in the record.
         shared.meter.record(self.exchange);
+        if let Some(agent) = agent.as_mut().filter(|_| is_refused) {
+            agent.close_gently(LINGER_BYTES_MAX, LINGER);
+        }
     }
 
     fn exchange(&mut self, agent: &mut Wire, shared: &Shared) -> Ending {
-        let (api, bytes) = match self.read_request(agent, shared) {
+        let (api, read, _held) = match self.read_request(agent, shared) {
             Ok(read) => read,
             Err(ending) => return ending,
         };
         let bytes = match api.takes_body() {
             false => Vec::new(),
-            true => match body::inspect(api, &bytes) {
+            true => match body::inspect(api, &read) {
                 Err(refusal) => return Ending::Refused(refusal),
                 Ok(inspected) => {
                     self.exchange.model = inspected.model;
@@ -107,6 +111,7 @@ impl Visit {
                 }
             },
         };
+        drop(read);
         match shared
             .meter
             .enter(&|| shared.is_over.load(Ordering::Acquire))
@@ -128,12 +133,13 @@ impl Visit {
     }
 
     /// Reads one request to its last byte and not beyond.
-    fn read_request(
+    fn read_request<'s>(
         &mut self,
         agent: &mut Wire,
-        shared: &Shared,
-    ) -> Result<(Api, Vec<u8>), Ending> {
+        shared: &'s Shared,
+    ) -> Result<(Api, Vec<u8>, Held<'s>), Ending> {
         agent.finish_by(self.since + shared.deadlines.head);
+        let mut held = shared.room.enter();
         let mut bytes = Vec::new();
         let request = loop {
             match request::parse(&bytes, &shared.door) {
@@ -143,14 +149,14 @@ impl Visit {
                     return Err(Ending::Refused(refused.refusal));
                 }
                 Ok(Some(request)) => break request,
-                Ok(None) => self.read_more(agent, &mut bytes)?,
+                Ok(None) => self.read_more(agent, &mut bytes, &mut held)?,
             }
         };
         (self.exchange.method, self.exchange.path) = request::shown(&bytes);
         agent.finish_by(self.since + shared.deadlines.request);
         let rest = bytes.split_off(request.length);
-        let body = self.read_body(agent, &request, rest)?;
-        Ok((request.api, body))
+        let body = self.read_body(agent, &request, rest, &mut held)?;
+        Ok((request.api, body, held))
     }
 
     fn read_body(
@@ -158,6 +164,7 @@ impl Visit {
         agent: &mut Wire,
         request: &Request,
         rest: Vec<u8>,
+        held: &mut Held<'_>,
     ) -> Result<Vec<u8>, Ending> {
         match request.framing {
             Framing::None | Framing::Length(0) if rest.is_empty() => Ok(rest),
@@ -168,7 +175,7 @@ impl Visit {
             Framing::Length(length) => {
                 let mut body = rest;
                 while (body.len() as u64) < length {
-                    self.read_more(agent, &mut body)?;
+                    self.read_more(agent, &mut body, held)?;
                 }
                 match body.len() as u64 == length {
                     true => Ok(body),
@@ -191,13 +198,18 @@ impl Visit {
                         return Err(Ending::Refused(Refusal::BodyTooLarge));
                     }
                     input.clear();
-                    self.read_more(agent, &mut input)?;
+                    self.read_more(agent, &mut input, held)?;
                 }
             }
         }
     }
 
-    fn read_more(&self, agent: &mut Wire, bytes: &mut Vec<u8>) -> Result<(), Ending> {
+    fn read_more(
+        &self,
+        agent: &mut Wire,
+        bytes: &mut Vec<u8>,
+        held: &mut Held<'_>,
+    ) -> Result<(), Ending> {
         let mut piece = [0; PIECE_BYTES];
         match agent.read(&mut piece) {
             // Somebody who connects and says nothing asked for nothing.
@@ -205,6 +217,7 @@ impl Visit {
                 Err(Ending::Over(ExchangeEnd::AgentLeft))
             }
             Ok(0) => Err(Ending::Refused(Refusal::CutOff)),
+            Ok(count) if !held.grow(count) => Err(Ending::Refused(Refusal::TooManyConnections)),
             Ok(count) => {
                 bytes.extend_from_slice(&piece[..count]);
                 Ok(())
@@ -275,8 +288,9 @@ impl Call<'_> {
         }
         self.visit.exchange.request_bytes = body.len() as u64;
         let head = self.request_head(body.len());
-        // One write: a head that goes out alone would wait for its acknowledgement on some stacks.
-        let sent = link.write_all(&[head.as_bytes(), body].concat());
+        let sent = link
+            .write_all(head.as_bytes())
+            .and_then(|()| link.write_all(body));
         if let Err(error) = sent.and_then(|()| link.flush()) {
             return Ending::Failed(read_fault(&error));
         }

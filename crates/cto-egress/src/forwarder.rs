@@ -18,6 +18,7 @@ use crate::link::Route;
 use crate::meter::Meter;
 use crate::record::Traffic;
 use crate::request::Doorway;
+use crate::room::Room;
 use crate::wire::StopSign;
 
 /// Connections that are served at once; one more is answered that there are too many.
@@ -88,6 +89,7 @@ pub(crate) struct Shared {
     pub(crate) door: Doorway,
     pub(crate) deadlines: Deadlines,
     pub(crate) meter: Meter,
+    pub(crate) room: Room,
     pub(crate) stop: StopSign,
     pub(crate) is_over: AtomicBool,
     /// All that an agent must not read about its upstream.
@@ -119,6 +121,7 @@ impl Forwarder {
             },
             deadlines: terms.deadlines,
             meter: Meter::new(terms.budget),
+            room: Room::default(),
             stop: Arc::new(stop),
             is_over: AtomicBool::new(false),
             telling: Telling(telling),

@@ -28,6 +28,7 @@ mod record;
 mod refusal;
 mod request;
 mod response;
+mod room;
 mod secret;
 mod upstream;
 mod usage;

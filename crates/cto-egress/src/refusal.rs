@@ -69,7 +69,7 @@ refusals! {
     BackgroundWork = "background_work" 400 "work in the background cannot be metered",
     HostedTool = "hosted_tool" 403 "a tool that the provider runs itself would reach further than this run may",
     RemoteUrl = "remote_url" 403 "the provider would fetch an address for this run; send the data itself",
-    TooManyConnections = "too_many_connections" 503 "too many connections are open at once",
+    TooManyConnections = "too_many_connections" 503 "too many connections or too large requests are open at once",
     BudgetRequests = "budget_requests" 429 "the run's budget of requests is used up",
     BudgetBytes = "budget_bytes" 429 "the run's budget of bytes is used up",
     BudgetTokens = "budget_tokens" 429 "the run's budget of tokens is used up",

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 /// Largest answer, or line of a stream, in which a count is looked for. Beyond it the count is unknown, never zero.
-const LOOKED_AT_BYTES_MAX: usize = 16 * 1024 * 1024;
+const LOOKED_AT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Counts above this are nobody's: they would not survive a report.
 const TOKENS_MAX: u64 = 1 << 53;
 

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use cto_egress::{Deadlines, ExchangeEnd, Terms};
+use cto_egress::{Deadlines, ExchangeEnd, Refusal, Terms};
 
 use crate::support::*;
 
@@ -104,4 +104,41 @@ fn the_port_is_free_again_after_a_stop() {
     let (forwarder, address) = forwarder_to(&upstream.url(), terms());
     drop(forwarder.stop());
     assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_crowd_of_large_requests_is_refused_before_it_costs_the_memory() {
+    let upstream = Scripted::saying(200, "{}");
+    let (forwarder, address) = forwarder_to(&upstream.url(), terms());
+    let (tell, told) = mpsc::channel();
+    let senders: Vec<_> = (0..6)
+        .map(|_| {
+            let tell = tell.clone();
+            std::thread::spawn(move || {
+                let mut agent = TcpStream::connect(address).unwrap();
+                let size = 32 * 1024 * 1024;
+                let head = format!(
+                    "POST /v1/chat/completions HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
+                );
+                agent.write_all(head.as_bytes()).unwrap();
+                // All but the last byte: each of them is held until it is complete.
+                agent.write_all(&vec![b' '; size - 1]).ok();
+                let mut answer = String::new();
+                agent.read_to_string(&mut answer).ok();
+                tell.send(()).ok();
+            })
+        })
+        .collect();
+    // The answer itself may be lost on a sender who is still sending.
+    told.recv().unwrap();
+    let refusals = forwarder.stop().exchanges.into_iter();
+    let refusals: Vec<_> = refusals.filter_map(|exchange| exchange.refusal).collect();
+    assert!(
+        refusals.contains(&Refusal::TooManyConnections),
+        "{refusals:?}"
+    );
+    for sender in senders {
+        sender.join().unwrap();
+    }
+    assert_eq!(upstream.seen().len(), 0);
 }
