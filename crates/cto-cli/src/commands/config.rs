@@ -166,6 +166,21 @@ fn values(session: &Session) -> Result<Vec<ConfigValue>, Failure> {
             "harness.yaml"
         },
     );
+    let providers: Vec<&str> = config
+        .harness
+        .providers
+        .keys()
+        .map(String::as_str)
+        .collect();
+    put(
+        "providers",
+        Some(providers.join(", ")).filter(|names| !names.is_empty()),
+        if providers.is_empty() {
+            "default"
+        } else {
+            "harness.yaml"
+        },
+    );
     put(
         "trusted_keys",
         Some(config.trusted.len().to_string()),
