@@ -11,6 +11,7 @@ mod judge;
 mod killed;
 mod lines;
 mod machine;
+mod model;
 mod planted;
 mod scene;
 mod scenes;

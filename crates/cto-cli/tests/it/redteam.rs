@@ -94,7 +94,7 @@ fn a_behaviour_is_chosen_by_its_number_and_shown_to_a_person() {
         "{}",
         ran.out
     );
-    assert!(ran.out.contains("25 relay through the allowed endpoint"));
+    assert!(ran.out.contains("58 forged or replayed approval"));
     assert!(ran.err.contains("ok       liar"), "{}", ran.err);
     let below = Place::new().cto(&["validate", "redteam", "--json"]);
     assert_eq!(below.error(), "2 home_in_tmp");

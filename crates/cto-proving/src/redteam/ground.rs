@@ -117,7 +117,11 @@ impl<'a> Ground<'a> {
         }
         let task = task(scene, &place)?;
         private(&place.join("config"))?;
-        let env = Environment::new(variables(scene, &place, &path, &token));
+        let planted = Planted::plant(&place, &token).map_err(|source| GroundError::Make {
+            path: place.clone(),
+            source,
+        })?;
+        let env = Environment::new(variables(scene, &place, &path, &planted));
         let harness = Harness::open(OpenOptions {
             home: place.join("home"),
             config: place.join("config"),
@@ -125,10 +129,6 @@ impl<'a> Ground<'a> {
             launcher: options.launcher.clone(),
         })
         .map_err(Box::new)?;
-        let planted = Planted::plant(&place, &token).map_err(|source| GroundError::Make {
-            path: place.clone(),
-            source,
-        })?;
         let mut ground = Self {
             scene,
             program: PathBuf::new(),
@@ -407,7 +407,7 @@ pub(super) fn variables(
     scene: &Scene,
     place: &Path,
     path: &str,
-    token: &str,
+    planted: &Planted,
 ) -> Vec<(String, String)> {
     let stage = scene.work.stage().to_string();
     let gates = [
@@ -417,7 +417,8 @@ pub(super) fn variables(
     let open = gates
         .into_iter()
         .filter_map(|(name, value)| Some((name?, value.to_owned())));
-    let secrets = VARIABLES.map(|name| (name.to_owned(), token.to_owned()));
+    let secrets = VARIABLES.map(|name| (name.to_owned(), planted.token.clone()));
+    let model = Lane::Command.base_url();
     [
         ("PATH".to_owned(), path.to_owned()),
         ("HOME".to_owned(), place.display().to_string()),
@@ -425,6 +426,7 @@ pub(super) fn variables(
     .into_iter()
     .chain(open)
     .chain(secrets)
+    .chain(model.map(|name| (name, planted.model.base_url())))
     .collect()
 }
 

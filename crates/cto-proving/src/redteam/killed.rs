@@ -98,7 +98,7 @@ impl Ground<'_> {
                 self.scene,
                 &self.place,
                 &self.path,
-                &self.planted.token,
+                &self.planted,
             ))
             .env("CTO_HOME", self.harness.home.root())
             .env("XDG_CONFIG_HOME", config)

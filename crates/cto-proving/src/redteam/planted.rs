@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
+use super::model::Model;
+
 /// Places that every process of a machine shares.
 const SHARED: [&str; 2] = ["/tmp", "/dev/shm"];
 
@@ -22,6 +24,7 @@ pub(crate) struct Planted {
     pub(crate) named: (PathBuf, UnixListener),
     pub(crate) abstract_name: String,
     abstract_socket: Option<UnixListener>,
+    pub(crate) model: Model,
     /// Not closed on exec: whoever forgets to close it hands it on.
     _held: OwnedFd,
 }
@@ -60,6 +63,7 @@ impl Planted {
             named: (at, named),
             abstract_socket: bind_abstract(&abstract_name)?,
             abstract_name,
+            model: Model::start()?,
             _held: held,
         })
     }
@@ -90,6 +94,10 @@ impl Planted {
             .is_some_and(|s| s.accept().is_ok())
         {
             reached.push(24);
+        }
+        // The honest question of the control is one.
+        if self.model.asked() > 1 {
+            reached.push(25);
         }
         reached.dedup();
         reached
