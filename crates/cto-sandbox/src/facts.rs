@@ -127,8 +127,8 @@ pub(crate) struct Facts {
     pub(crate) no_capabilities: Applied,
     pub(crate) uid: u32,
     pub(crate) inner: RootFacts,
-    pub(crate) endpoint: Applied,
     pub(crate) by: Confiner,
+    pub(crate) endpoint: Applied,
 }
 
 impl Facts {
@@ -146,8 +146,8 @@ impl Facts {
             no_capabilities,
             uid,
             inner: RootFacts::NOT_ASKED,
-            endpoint: Applied::NotAsked,
             by: Confiner::NATIVE,
+            endpoint: Applied::NotAsked,
         }
     }
 
@@ -330,6 +330,14 @@ fn layer(name: LayerName, facts: &Facts, asked: Option<Asked<'_>>) -> (bool, Str
             facts.inner.seccomp,
             "no namespaces, mounts, io_uring, bpf, keys, tracing or special sockets; foreign calls are killed",
         ),
+        LayerName::Recorder
+            if facts.by.provider != Provider::Native || facts.class == Class::Weak =>
+        {
+            (
+                false,
+                "only a native launch in namespaces is recorded".to_owned(),
+            )
+        }
         LayerName::Recorder => extra(
             facts,
             facts.inner.recorder,

@@ -159,7 +159,7 @@ mod linux {
                     // A launch that cannot have it comes to no command.
                     seccomp: Applied::Yes,
                     dropped: Applied::NotAsked,
-                    recorder: Applied::NotAsked,
+                    recorder: probe::recorder(),
                 },
                 ..base
             },
@@ -169,26 +169,28 @@ mod linux {
 
     /// The rest depends on the request only for root: whether all that it binds can be shown to another user.
     pub(super) fn for_request(facts: &Facts, request: &LaunchRequest, forced: bool) -> Facts {
+        let mut facts = facts.clone();
+        facts.inner.recorder = match request.recorder {
+            Recorder::On => facts.inner.recorder,
+            Recorder::Off => Applied::NotAsked,
+        };
+        facts.endpoint = match request.endpoint {
+            Some(_) => facts.network,
+            None => Applied::NotAsked,
+        };
         let native = facts.by.provider == Provider::Native && facts.class.has_init() && !forced;
         match (&request.root, native) {
-            (Root::Built(_), true) => with_owners(facts.clone(), request),
+            (Root::Built(_), true) => with_owners(facts, request),
             (Root::Host, true) => Facts {
                 inner: RootFacts::NOT_ASKED,
                 uid: rustix::process::geteuid().as_raw(),
-                ..facts.clone()
+                ..facts
             },
-            (Root::Built(_) | Root::Host, false) => facts.clone(),
+            (Root::Built(_) | Root::Host, false) => facts,
         }
     }
 
     fn with_owners(mut facts: Facts, request: &LaunchRequest) -> Facts {
-        let asked = |asked| match asked {
-            true => Applied::Yes,
-            false => Applied::NotAsked,
-        };
-        // A launch that cannot have one of them comes to no command.
-        facts.inner.recorder = asked(request.recorder == Recorder::On);
-        facts.endpoint = asked(request.endpoint.is_some());
         if !unprivileged::is_root() {
             return facts;
         }

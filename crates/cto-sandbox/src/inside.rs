@@ -274,15 +274,15 @@ fn init_main(
                 recorder,
             },
         },
-        endpoint,
         by: Confiner::NATIVE,
+        endpoint,
     };
     say(control, &Message::Ready(facts));
     init::supervise(control, image, gear, Class::Process)
 }
 
 /// Makes the endpoint, if there is to be one. `None`: it was not taken over, and nothing is to be started.
-fn open_endpoint(
+pub(crate) fn open_endpoint(
     control: &UnixStream,
     policy: &Policy,
     network: Applied,

@@ -54,6 +54,7 @@ mod namespaces;
 mod output;
 #[cfg(target_os = "linux")]
 mod payload;
+#[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
 mod recorder;
@@ -65,7 +66,6 @@ mod ruleset;
 mod seccomp;
 #[cfg(target_os = "linux")]
 mod sources;
-#[cfg(target_os = "linux")]
 #[cfg(target_os = "linux")]
 mod supervise;
 #[cfg(target_os = "linux")]

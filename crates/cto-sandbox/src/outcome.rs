@@ -30,10 +30,10 @@ pub struct Outcome {
     pub limit_hit: Option<LimitHit>,
     /// Only a [`Root::Built`](crate::Root::Built) is tried from within.
     pub proof: Option<InsideProof>,
-    /// What the recorder counted; `None` where there was none, or where it was killed before it could tell.
-    pub recorded: Option<Recorded>,
     /// What the confinement was made from; `None` when nothing was heard.
     pub(crate) facts: Option<Facts>,
+    /// What the recorder counted; `None` where there was none, or where it was killed before it could tell.
+    pub recorded: Option<Recorded>,
 }
 
 /// How the command itself ended.

@@ -22,7 +22,7 @@ pub fn probe() -> Confinement {
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{no_capabilities, try_here};
+pub(crate) use linux::{no_capabilities, recorder, try_here};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -62,8 +62,8 @@ mod linux {
                 no_capabilities: extras.no_capabilities,
                 uid,
                 inner: RootFacts::NOT_ASKED,
-                endpoint: Applied::NotAsked,
                 by: Confiner::NATIVE,
+                endpoint: Applied::NotAsked,
             },
             Err(refusal) => {
                 Facts::group(Some(Fallback::Refused(refusal)), uid, no_capabilities(uid))
@@ -80,6 +80,24 @@ mod linux {
         match child.map(wait) {
             Ok(Some(0)) => Applied::Yes,
             Ok(_) | Err(_) => Applied::Refused { errno: libc::EPERM },
+        }
+    }
+
+    /// Tries whether the kernel gives a listener, to a child that needs none.
+    pub(crate) fn recorder() -> Applied {
+        let filter = crate::seccomp::allowing_filter();
+        let child = sys::fork_into(0, || {
+            let installed = rustix::thread::set_no_new_privs(true)
+                .map_err(io::Error::from)
+                .and_then(|()| sys::notifying::install(&filter));
+            let errno = installed.err().map(|error| error.raw_os_error());
+            let errno = errno.map_or(0, |errno| errno.unwrap_or(libc::EIO));
+            u8::try_from(errno).unwrap_or(u8::MAX)
+        });
+        match child.map(wait) {
+            Ok(Some(0)) => Applied::Yes,
+            Ok(Some(errno)) => Applied::Refused { errno },
+            Ok(None) | Err(_) => Applied::Refused { errno: libc::EIO },
         }
     }
 

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::attempt::Recorder;
 use crate::error::LaunchError;
 use crate::outcome::Provider;
 use crate::request::LaunchRequest;
@@ -115,11 +114,8 @@ impl Means {
         if request.overlay.is_some() {
             return unavailable(format!("{name} has no overlays"));
         }
-        if request.recorder == Recorder::On {
-            return unavailable(format!("{name} has no recorder"));
-        }
-        if request.endpoint.is_some() {
-            return unavailable(format!("{name} has no endpoint"));
+        if request.endpoint.is_some() && matches!(self, Self::Weak | Self::None) {
+            return unavailable(format!("{name} has no network of its own for an endpoint"));
         }
         let moved = request.binds.iter().find(|bind| bind.from != bind.at);
         match (self, moved) {

@@ -39,17 +39,15 @@ pub(crate) fn launch(
     if stop.wanted() > Wanted::Nothing {
         return Ok(not_started(request, start));
     }
-    let mut words = EarlyWords::default();
-    let mut heard = |said: Said<'_>| {
-        if let Said::Output(stream, bytes) = said {
-            words.hear(stream, bytes);
-        }
-        sink(said);
+    let mut said = EarlyWords::default();
+    let mut heard = |said_now: Said<'_>| {
+        said.hear(&said_now);
+        sink(said_now);
     };
     let mut running = Running::start(launcher, request, &mut heard, host)?;
     let ending = running.watch(request, stop, start)?;
     let outcome = running.conclude(launcher, request, &ending, start);
-    outcome.map_err(|error| words.explain(error, &launcher.means))
+    outcome.map_err(|error| said.explain(error, &launcher.means))
 }
 
 fn not_started(request: &LaunchRequest, start: Instant) -> Outcome {
@@ -69,8 +67,8 @@ fn not_started(request: &LaunchRequest, start: Instant) -> Outcome {
         confinement: facts::confinement(&nothing, Some(asked(request)), survivors),
         limit_hit: None,
         proof: None,
-        recorded: None,
         facts: None,
+        recorded: None,
     }
 }
 
@@ -374,8 +372,8 @@ impl<'a, 'h> Running<'a, 'h> {
             ),
             limit_hit: heard.ended.as_ref().and_then(|ended| ended.limit_hit),
             proof: heard.proof,
-            recorded: heard.recorded,
             facts: Some(facts),
+            recorded: heard.recorded,
         })
     }
 }

@@ -119,10 +119,10 @@ pub(crate) struct Policy {
     pub(crate) root: Option<RootPolicy>,
     pub(crate) tree: TreePolicy,
     pub(crate) run_as: u32,
+    pub(crate) way: Way,
     pub(crate) record: bool,
     /// The port of the endpoint, if there is one.
     pub(crate) endpoint: Option<u16>,
-    pub(crate) way: Way,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,9 +191,9 @@ impl Policy {
             },
             tree: TreePolicy::of(request.tree),
             run_as: request.run_as.unwrap_or(UNPRIVILEGED_ID),
+            way,
             record: request.recorder == Recorder::On,
             endpoint: request.endpoint.map(|endpoint| endpoint.port),
-            way,
         }
     }
 
@@ -421,9 +421,9 @@ mod tests {
                     ..TreePolicy::default()
                 },
                 run_as: 1,
+                way: if flag { Way::Native } else { Way::Weak },
                 record: flag,
                 endpoint: limit.map(|_| 8471),
-                way: if flag { Way::Native } else { Way::Weak },
             })
     }
 

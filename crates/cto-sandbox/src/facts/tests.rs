@@ -19,8 +19,8 @@ fn full() -> Facts {
         no_capabilities: Applied::Yes,
         uid: 1000,
         inner: RootFacts::NOT_ASKED,
-        endpoint: Applied::NotAsked,
         by: Confiner::NATIVE,
+        endpoint: Applied::NotAsked,
     }
 }
 

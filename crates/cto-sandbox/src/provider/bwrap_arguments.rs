@@ -110,9 +110,9 @@ mod tests {
             force_group: false,
             root: None,
             tree: TreePolicy::default(),
+            run_as: 1,
             record: false,
             endpoint: None,
-            run_as: 1,
             way: Way::Native,
         }
     }

@@ -217,6 +217,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::attempt::Recorder;
     use crate::request::{Bind, Limits, TreeLimits};
     use crate::root::{Shown, Tmpfs};
 
@@ -263,9 +264,9 @@ mod tests {
                 memory_bytes: Some(1024),
                 ..TreeLimits::default()
             },
-            recorder: crate::attempt::Recorder::Off,
-            endpoint: None,
             run_as: None,
+            recorder: Recorder::Off,
+            endpoint: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a provider writes to its error stream before the launcher inside speaks: the reason, when it never does.
 
 use super::Means;
+use crate::attempt::Said;
 use crate::error::LaunchError;
 use crate::outcome::Stream;
 
@@ -11,11 +12,11 @@ const BYTES_MAX: usize = 2048;
 pub(crate) struct EarlyWords(Vec<u8>);
 
 impl EarlyWords {
-    pub(crate) fn hear(&mut self, stream: Stream, bytes: &[u8]) {
+    pub(crate) fn hear(&mut self, said: &Said<'_>) {
         let room = BYTES_MAX.saturating_sub(self.0.len());
-        match stream {
-            Stream::Stderr => self.0.extend(bytes.iter().take(room)),
-            Stream::Stdout => {}
+        match said {
+            Said::Output(Stream::Stderr, bytes) => self.0.extend(bytes.iter().take(room)),
+            Said::Output(Stream::Stdout, _) | Said::Attempt(_) => {}
         }
     }
 

@@ -9,7 +9,7 @@ use crate::building::Built;
 use crate::canary::{self, Plan};
 use crate::facts::{Applied, Confiner, Facts, RootFacts};
 use crate::init::{self, Gear, say};
-use crate::inside::hide_from_command;
+use crate::inside::{hide_from_command, open_endpoint};
 use crate::mounts::failure;
 use crate::namespaces;
 use crate::outcome::Class;
@@ -31,7 +31,9 @@ pub(crate) fn run(control: &UnixStream, policy: &Policy, image: Image, outside: 
         false => image.without_process_limit(),
     };
     match prepare(control, policy, &image, outside) {
-        Ok(gear) => init::supervise(control, &image, Some(gear), Class::Process),
+        Ok(Some(gear)) => init::supervise(control, &image, Some(gear), Class::Process),
+        // The harness is gone or wants an end.
+        Ok(None) => wire::EXIT_ORDERLY,
         Err(failure) => {
             say(control, &Message::Failed(failure));
             wire::EXIT_ORDERLY
@@ -44,7 +46,7 @@ fn prepare(
     policy: &Policy,
     image: &Image,
     outside: &Outside,
-) -> Result<Gear, Failure> {
+) -> Result<Option<Gear>, Failure> {
     let root = policy
         .root
         .as_ref()
@@ -57,21 +59,26 @@ fn prepare(
     let armour = Armour {
         rules,
         filter: seccomp::filter(),
+        // The recorder looks from outside, where only a native launch has a process.
         asking: None,
     };
     let plan = Plan::of(policy, root, &built);
     let watch = TreeWatch::of(policy, built).map_err(|error| failure(Step::SetLimits, &error))?;
     let (proof, _) = canary::prove(&plan, image, &armour)?;
     say(control, &Message::Proved(proof));
+    let network = match policy.network {
+        Network::None => Applied::Yes,
+        Network::Host => Applied::NotAsked,
+    };
+    let Some(endpoint) = open_endpoint(control, policy, network)? else {
+        return Ok(None);
+    };
     let inside = rustix::process::geteuid().as_raw();
     let own_users = is_own("user", outside);
     let facts = Facts {
         class: Class::Process,
         fallback: None,
-        network: match policy.network {
-            Network::None => Applied::Yes,
-            Network::Host => Applied::NotAsked,
-        },
+        network,
         loopback: loopback(),
         ipc: Applied::Yes,
         uts: Applied::Yes,
@@ -86,18 +93,18 @@ fn prepare(
             dropped: Applied::NotAsked,
             recorder: Applied::NotAsked,
         },
-        endpoint: Applied::NotAsked,
+        endpoint,
         by: Confiner {
             provider: outside.provider,
             own_users,
         },
     };
     say(control, &Message::Ready(facts));
-    Ok(Gear {
+    Ok(Some(Gear {
         armour,
         watch,
         post: None,
-    })
+    }))
 }
 
 fn unproven(what: &str) -> Failure {

@@ -326,6 +326,7 @@ fn the_probe_says_what_a_launch_with_a_root_of_its_own_then_has() {
     let workshop = Workshop::new();
     let mut request = workshop.script("true");
     request.limits.processes = Some(10_000);
+    request.recorder = cto_sandbox::Recorder::On;
     let launched = run(&request).outcome.confinement;
     let probed = cto_sandbox::probe();
     assert_eq!(probed.class, launched.class);

@@ -1,16 +1,11 @@
 //! What is known before a launch is what holds in it, word for word.
 
-use cto_sandbox::{Access, Bind, Class, Confinement, LaunchRequest, Launcher, Limits, Means, Root};
+use cto_sandbox::{
+    Access, Bind, Class, Confinement, LaunchRequest, Launcher, Limits, Means, Recorder, Root,
+};
 
-use crate::support::{fallback, has_namespaces, launcher, provider, script, try_run};
+use crate::support::{by, fallback, has_namespaces, launcher, provider, script, try_run};
 use crate::workshop::Workshop;
-
-fn by(means: Means) -> Launcher {
-    Launcher {
-        means,
-        ..launcher()
-    }
-}
 
 /// Compares all but the survivors, which nobody can foresee.
 #[track_caller]
@@ -33,6 +28,7 @@ fn limited(mut request: LaunchRequest) -> LaunchRequest {
     };
     if let Root::Built(_) = request.root {
         request.tree.memory_bytes = Some(1 << 30);
+        request.recorder = Recorder::On;
     }
     request
 }

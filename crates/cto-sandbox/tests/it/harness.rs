@@ -10,14 +10,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cto_sandbox::{
-    Access, Bind, BuiltRoot, End, LaunchRequest, Launcher, LayerName, Means, Root, Said, StopToken,
-};
+use cto_sandbox::{End, LaunchRequest, Launcher, LayerName, Means, Said, StopToken};
 
-use crate::murder::{murder, murder_recorded};
 use crate::support::{
-    LAUNCHER_VARIABLE, Lock, assert_nothing_survived, daemon_script, fallback, has_namespaces,
-    launcher, provider, run, script, variable,
+    LAUNCHER_VARIABLE, Lock, assert_nothing_survived, bwrap, by, daemon_script, fallback,
+    has_namespaces, in_place, launcher, run, script, variable,
 };
 use crate::workshop::Workshop;
 
@@ -36,10 +33,7 @@ fn role() {
         Some("launch-group") => launch_and_say(folder, &fallback()),
         Some("launch-none") => launch_and_say(folder, &by(Means::None)),
         Some("launch-weak") => launch_in_place_and_say(folder, &by(Means::Weak)),
-        Some("launch-bwrap") => {
-            let program = provider("CTO_TEST_BWRAP", "/usr/bin/bwrap").unwrap();
-            launch_in_place_and_say(folder, &by(Means::Bwrap { program }));
-        }
+        Some("launch-bwrap") => launch_in_place_and_say(folder, &bwrap().unwrap()),
         Some("flood") => flood(),
         Some("many") => many(),
         Some("describe") => describe(),
@@ -101,15 +95,8 @@ pub(crate) fn play_under(wrapper: &[&str], role: &str, folder: &Path) -> String 
     clippy::print_stdout,
     reason = "the way in which a role answers its test"
 )]
-pub(crate) fn say(text: &str) {
+fn say(text: &str) {
     println!("\nsaid: {text}");
-}
-
-fn by(means: Means) -> Launcher {
-    Launcher {
-        means,
-        ..launcher()
-    }
 }
 
 fn launch_and_say(folder: &Path, launcher: &Launcher) {
@@ -117,18 +104,10 @@ fn launch_and_say(folder: &Path, launcher: &Launcher) {
     run_and_say(&daemon_script(folder, &lock, "exec sleep 1000"), launcher);
 }
 
-/// The same in a root that shows nothing but the system and this folder, where it is.
 fn launch_in_place_and_say(folder: &Path, launcher: &Launcher) {
     let lock = Lock::in_folder(folder);
-    let mut request = daemon_script(folder, &lock, "exec sleep 1000");
-    request.root = Root::Built(BuiltRoot::system());
-    request.cwd = folder.to_owned();
-    request.binds = vec![Bind {
-        from: folder.to_owned(),
-        at: folder.to_owned(),
-        access: Access::Writable,
-    }];
-    run_and_say(&request, launcher);
+    let request = daemon_script(folder, &lock, "exec sleep 1000");
+    run_and_say(&in_place(request, folder), launcher);
 }
 
 fn run_and_say(request: &LaunchRequest, launcher: &Launcher) {
@@ -143,8 +122,7 @@ fn run_and_say(request: &LaunchRequest, launcher: &Launcher) {
 
 #[test]
 fn when_the_harness_is_killed_the_whole_tree_dies() {
-    let bwrap = provider("CTO_TEST_BWRAP", "/usr/bin/bwrap").filter(|_| has_namespaces());
-    let bwrap = bwrap.map(|_| "launch-bwrap");
+    let bwrap = bwrap().map(|_| "launch-bwrap");
     let roles = ["launch", "launch-group", "launch-none", "launch-weak"];
     for role in roles.into_iter().chain(bwrap) {
         let folder = tempfile::tempdir().unwrap();
@@ -265,6 +243,85 @@ fn a_probe_takes_little_time() {
         start.elapsed() < Duration::from_secs(1),
         "{:?}",
         start.elapsed()
+    );
+}
+
+/// Returns the one child of a process that has one thread.
+fn only_child(pid: u32) -> u32 {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    children.trim().parse().unwrap()
+}
+
+/// Returns the launcher, whichever thread of this process started it.
+fn launcher_of_this_process() -> u32 {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let children = threads
+        .map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")).unwrap());
+    children.collect::<String>().trim().parse().unwrap()
+}
+
+/// Launches a tree and kills first its init and then, with another, its launcher.
+fn murder(folder: &Path) {
+    for name in ["init", "launcher"] {
+        let folder = tempfile::tempdir_in(folder).unwrap();
+        let lock = Lock::in_folder(folder.path());
+        let request = daemon_script(folder.path(), &lock, "exec sleep 1000");
+        murder_one(name, &request, &lock);
+    }
+}
+
+/// The same with trees that are recorded.
+fn murder_recorded() {
+    for name in ["init", "launcher"] {
+        let workshop = Workshop::recorded();
+        let lock = Lock::in_folder(&workshop.space());
+        let text = "(setsid flock lock sh -c 'echo held; exec sleep 1000' &) ; exec sleep 1000";
+        murder_one(name, &workshop.script(text), &lock);
+    }
+}
+
+fn murder_one(name: &str, request: &LaunchRequest, lock: &Lock) {
+    let kill = |said: Said<'_>| {
+        let Said::Output(..) = said else { return };
+        let launcher = launcher_of_this_process();
+        let victim = if name == "init" {
+            only_child(launcher)
+        } else {
+            launcher
+        };
+        let pid = i32::try_from(victim).unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    };
+    let outcome = launcher()
+        .launch(request, &StopToken::new().unwrap(), &mut { kill })
+        .unwrap();
+    let (end, cause) = (outcome.end, outcome.stopped_by);
+    let recorded = outcome.recorded.map(|recorded| recorded.dropped);
+    say(&format!(
+        "{name}: {end:?} {cause:?} {:?} {:?} {recorded:?}",
+        outcome.cpu, outcome.confinement.survivors
+    ));
+    lock.wait_until_free();
+}
+
+#[test]
+fn a_sandbox_that_is_killed_takes_the_tree_along_and_is_no_normal_end() {
+    if !has_namespaces() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [host, recorded] =
+        ["murder", "murder-recorded"].map(|role| play_under(&[], role, folder.path()));
+    assert_eq!(
+        host,
+        "init: Signaled(9) Some(SandboxDied) None None { proof: InitWaited } None\n\
+         launcher: Signaled(9) Some(SandboxDied) None Unknown { reason: \"the launcher ended unexpectedly (signal: 9 (SIGKILL))\" } None"
+    );
+    // An init that was killed leaves its recorder to tell what it saw.
+    assert_eq!(
+        recorded,
+        host.replacen("InitWaited } None", "InitWaited } Some(0)", 1)
     );
 }
 

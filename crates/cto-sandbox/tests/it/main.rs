@@ -11,7 +11,6 @@ mod files;
 mod foresight;
 mod harness;
 mod honest;
-mod murder;
 mod proof;
 mod providers;
 mod recorder;

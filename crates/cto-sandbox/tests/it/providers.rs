@@ -8,17 +8,9 @@ use cto_sandbox::{
 };
 
 use crate::support::{
-    Lock, Ran, assert_nothing_survived, daemon_script, has_namespaces, launcher, provider, script,
-    try_run,
+    Lock, Ran, assert_nothing_survived, bwrap, by, daemon_script, script, try_run,
 };
 use crate::workshop::{WORKSPACE, Workshop};
-
-fn by(means: Means) -> Launcher {
-    Launcher {
-        means,
-        ..launcher()
-    }
-}
 
 fn weak() -> Launcher {
     by(Means::Weak)
@@ -196,11 +188,6 @@ fn without_a_sandbox_group_environment_cap_and_clock_still_hold() {
     assert!(confinement.in_force(LayerName::WallClock));
     assert!(detail(&ran, LayerName::PidNamespace).contains("asked for no sandbox"));
     assert_eq!(ran.outcome.proof, None);
-}
-
-fn bwrap() -> Option<Launcher> {
-    let program = provider("CTO_TEST_BWRAP", "/usr/bin/bwrap")?;
-    has_namespaces().then(|| by(Means::Bwrap { program }))
 }
 
 #[test]

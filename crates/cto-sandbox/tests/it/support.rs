@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_sandbox::{
-    Attempt, LaunchError, LaunchRequest, Launcher, Limits, Network, Outcome, Recorder, Root, Said,
-    StopToken, Stream, Survivors, TreeLimits,
+    Access, Attempt, Bind, BuiltRoot, LaunchError, LaunchRequest, Launcher, Limits, Means, Network,
+    Outcome, Recorder, Root, Said, StopToken, Stream, Survivors, TreeLimits,
 };
 
 /// Where a rerun of these tests as another user finds the launcher.
@@ -33,6 +33,25 @@ pub(crate) fn fallback() -> Launcher {
         force_group: true,
         ..launcher()
     }
+}
+
+pub(crate) fn by(means: Means) -> Launcher {
+    Launcher {
+        means,
+        ..launcher()
+    }
+}
+
+/// The same request in a root that shows nothing but the system and this folder, where it is.
+pub(crate) fn in_place(mut request: LaunchRequest, folder: &Path) -> LaunchRequest {
+    request.root = Root::Built(BuiltRoot::system());
+    request.cwd = folder.to_owned();
+    request.binds = vec![Bind {
+        from: folder.to_owned(),
+        at: folder.to_owned(),
+        access: Access::Writable,
+    }];
+    request
 }
 
 pub(crate) fn request(argv: &[&str]) -> LaunchRequest {
@@ -152,6 +171,12 @@ pub(crate) fn provider(setting: &str, usual: &str) -> Option<PathBuf> {
         }
         None => Some(PathBuf::from(usual)).filter(|path| path.is_file()),
     }
+}
+
+/// Launches through bwrap, where it is and can work.
+pub(crate) fn bwrap() -> Option<Launcher> {
+    let program = provider("CTO_TEST_BWRAP", "/usr/bin/bwrap")?;
+    has_namespaces().then(|| by(Means::Bwrap { program }))
 }
 
 /// A lock file: a process that holds it is alive, and its death frees it, without anybody looking for it.
