@@ -367,7 +367,7 @@ impl Bench {
         // A run has several processes at once, so what is left to gain is what one after the other leaves idle.
         let busy = mean_cpu(&one) / median_wall(&one);
         println!(
-            "  one after the other keeps {busy:.2} cores busy: on two, {:.2} × is the most that can be had",
+            "  one after the other keeps {busy:.2} cores busy: on two that do nothing else, {:.2} × is the most that can be had",
             2.0 / busy
         );
         Ok(())
