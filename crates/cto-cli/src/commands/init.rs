@@ -147,18 +147,21 @@ fn env_example() -> String {
     let name = |gate: Option<String>| gate.unwrap_or_default();
     format!(
         "# Settings of `cto`, to be copied into `.env` of its config directory (`cto config show` says where). A file of\n\
-         # that name in a repository is never read. The environment wins over it.\n\
-         \n\
-         # Opens the lane for any program: exactly 1.\n\
-         #{}=1\n\
-         # The stage it may run at: exactly this digit. At 3 it works on a copy and nothing lands.\n\
-         #{}=3\n\
+         # that name in a repository is never read. The environment wins over it. Gates are not set here but in the\n\
+         # environment of a call: {}=1 opens the lane for any program, {}=3 lets it work on a copy.\n\
          \n\
          # Where runs and evidence are kept.\n\
          #CTO_HOME=/var/lib/cto\n\
          \n\
+         # Or below the home of Hermes, in profiles/cto-planb.\n\
+         #HERMES_HOME=/var/lib/hermes\n\
+         \n\
          # Who confines runs that name nobody: docker or podman. Without it `cto` does so itself.\n\
-         #DEFAULT_SANDCASTLE_PROVIDER=podman\n",
+         #DEFAULT_SANDCASTLE_PROVIDER=podman\n\
+         \n\
+         # Names of the organisation and of the repository of sandboxes.\n\
+         #GITHUB_ORG=example\n\
+         #SANDCASTLE_REPO=example/sandboxes\n",
         name(lane.gate()),
         name(lane.stage_gate()),
     )

@@ -103,6 +103,16 @@ fn the_example_of_settings_opens_nothing_as_it_stands() {
     place.cto(&["init", "project"]).expect(0);
     let text = fs::read_to_string(place.path("project/.env.example")).unwrap();
     assert!(text.contains("CTO_HARNESS_ALLOW_COMMAND=1"));
+    // Every setting that it offers is one that the file may hold.
+    let offered: String = text
+        .lines()
+        .filter_map(|line| line.strip_prefix('#')?.split_once('='))
+        .filter(|(name, _)| !name.contains(' ') && *name != "CTO_HOME")
+        .map(|(name, value)| format!("{name}={value}\n"))
+        .collect();
+    assert_eq!(offered.lines().count(), 4, "{offered}");
+    write(&place.path("config/cto/.env"), &offered);
+    place.cto(&["config", "show"]).expect(0);
     assert!(
         text.lines().all(|l| l.is_empty() || l.starts_with('#')),
         "{text}"
