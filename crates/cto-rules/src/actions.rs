@@ -212,6 +212,9 @@ const METADATA: &[&str] = &[
 /// Where `git://` and `ssh://` go.
 const GIT_PORTS: &[&str] = &["22", "9418"];
 
+/// Where names are looked up.
+const NAME_PORTS: &[&str] = &["53", "853", "5353"];
+
 /// An address is `ip:port` or the path of a socket.
 fn reach(address: &str) -> Option<Action> {
     if address.starts_with(['/', '@']) {
@@ -230,8 +233,9 @@ fn reach(address: &str) -> Option<Action> {
     let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
     let host = host.trim_start_matches('[').trim_end_matches(']');
     match host.parse::<std::net::IpAddr>() {
-        // A name server of its own is asked by every program that looks up a name.
         Ok(ip) if ip.is_loopback() || ip.is_unspecified() => None,
+        // Any program looks up names, and some know a name server of their own when the machine names none.
+        Ok(_) if NAME_PORTS.contains(&port) => None,
         Ok(_) if METADATA.contains(&host) => Some(Action::CredentialChange),
         Ok(_) if GIT_PORTS.contains(&port) => Some(Action::Push),
         Ok(_) => Some(Action::PublicPublication),
@@ -346,6 +350,7 @@ mod tests {
             ("127.0.0.1:53", "-"),
             ("[::1]:443", "-"),
             ("0.0.0.0:80", "-"),
+            ("192.0.2.7:53", "-"),
             ("192.0.2.7:443", "public_publication"),
             ("[2001:db8::1]:443", "public_publication"),
             ("192.0.2.7:22", "push"),
