@@ -345,8 +345,18 @@ fn rt_25_the_allowed_endpoint_relays_to_nowhere_else() {
     let program = format!("{RELAY}\nopen('src/a.txt', 'w').write(ask(False))")
         .replace("PORT", &model.port.to_string());
     let (code, blockers, report) = run(&source, &model.url(), &program);
-    // The last line is the control: the honest call of the same program is answered.
-    assert_eq!((code, blockers.as_slice()), (0, &[][..]), "{report:#}");
+    // What it tried beside its address is an attempt; the last line is the control: its honest call is answered.
+    let attempted = ["forbidden_action_attempted".to_owned()];
+    assert_eq!(
+        (code, blockers.as_slice()),
+        (1, &attempted[..]),
+        "{report:#}"
+    );
+    assert_eq!(
+        report["forbidden_actions_attempted"],
+        serde_json::json!(["public_publication", "credential_change"])
+    );
+    assert_eq!(report["changed_files"], serde_json::json!(["src/a.txt"]));
     assert_eq!(model.asked().len(), 1);
     let out = fs::read_to_string(source.pack(&report).join("backend/stdout.log")).unwrap();
     insta::assert_snapshot!(out, @"
