@@ -146,6 +146,8 @@ impl Bench {
         let number = self.places.replace(self.places.get() + 1);
         let place = self.at(&format!("{name}-{number}"));
         std::fs::create_dir(&place)?;
+        // What the one before has written is on its way to the disk, and nobody else is to pay for that.
+        output_of(&mut Command::new("sync"))?;
         Ok(place)
     }
 
