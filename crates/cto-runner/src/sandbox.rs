@@ -157,11 +157,17 @@ fn means(env: &Environment, chosen: Chosen, work: &Path) -> Result<Means, String
 }
 
 fn refusal(chosen: Chosen, error: &LaunchError) -> String {
-    format!(
-        "the {} provider does not work here: {}",
-        chosen.provider,
-        error_chain(error)
-    )
+    let provider = chosen.provider;
+    let next = match provider {
+        SandboxChoice::Native | SandboxChoice::None => "`cto doctor` says what is missing",
+        SandboxChoice::Bwrap => "mend it, or leave out --sandbox: the native one needs no program",
+        SandboxChoice::Podman | SandboxChoice::Docker => {
+            "see whether it starts any container for this user (podman is meant for one that is not root), or leave out \
+             --sandbox: the native one needs no program"
+        }
+    };
+    let why = error_chain(error);
+    format!("the {provider} provider does not work here: {why}; {next}")
 }
 
 /// What a kernel without user namespaces leaves to do, short enough to be read in a blocker.

@@ -11,6 +11,7 @@ use cto_contract::words::{ClaimLevel, RunStatus, SandboxClass};
 
 /// Longest lists that a person is shown; the whole is in `report.json`.
 const ROWS_MAX: usize = 40;
+const CODE_CHARS_MAX: usize = 180;
 
 /// Writes the page. Everything that came from outside is neutralised.
 pub fn markdown(report: &Report, contract: Option<&TaskContract>) -> String {
@@ -44,13 +45,22 @@ fn cell(text: &str) -> String {
     shorten(text, 200).replace('|', "\\|").replace('<', "&lt;")
 }
 
+/// Text as code, fenced by more backticks than it holds in a row, so that nothing in it ends the span.
 fn code(text: &str) -> String {
     let text = one_line(text);
-    if text.contains('`') {
-        format!("`` {text} ``")
-    } else {
-        format!("`{text}`")
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    match longest {
+        0 => format!("`{text}`"),
+        _ => {
+            let fence = "`".repeat(longest + 1);
+            format!("{fence} {text} {fence}")
+        }
     }
+}
+
+/// Code in a table cell. It is cut before it is fenced: an open span would let the rest of it speak.
+fn code_cell(text: &str) -> String {
+    code(&shorten(text, CODE_CHARS_MAX)).replace('|', "\\|")
 }
 
 fn verdict(page: &mut Page, report: &Report) {
@@ -216,7 +226,7 @@ fn scope(page: &mut Page, report: &Report, contract: Option<&TaskContract>) {
             let scope = report.change.scopes.iter().find(|s| s.path == change.path);
             page.line(format!(
                 "| {} | {} | {} | {} |",
-                cell(&code(&change.path)),
+                code_cell(&change.path),
                 change.change,
                 scope.map_or("not checked", |s| s.scope.as_str()),
                 scope.map_or_else(String::new, |s| cell(&s.decided_by)),
@@ -275,7 +285,7 @@ fn checks(page: &mut Page, report: &Report) {
             .or_else(|| v.baseline.get(i));
         page.line(format!(
             "| {} | {} | {} | {} |",
-            cell(&code(&command.command)),
+            code_cell(&command.command),
             before.map_or_else(|| "not reached".to_owned(), result),
             result(command),
             command.level,
@@ -387,7 +397,7 @@ fn denials(page: &mut Page, report: &Report) {
                 DenialKind::Killed => "killed",
             },
             cell(&denial.what),
-            code(&denial.target),
+            code_cell(&denial.target),
             format_args!(
                 "{}{}",
                 cell(&denial.process),
@@ -438,4 +448,40 @@ fn check_it(page: &mut Page, report: &Report) {
     page.line("cto-verify --integrity-only .    # in this directory, without cto");
     page.line("sha256sum -c SHA256SUMS          # without anything of ours");
     page.line("```");
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_an_agent_named_stays_in_its_cell() {
+        let table = [
+            ("src/a.txt", "`src/a.txt`"),
+            ("a`b", "`` a`b ``"),
+            ("a``b", "``` a``b ```"),
+            ("a|b", "`a\\|b`"),
+            ("x\n| row", "`x\\n\\| row`"),
+        ];
+        for (text, wanted) in table {
+            assert_eq!(code_cell(text), wanted);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_ends_its_span_or_its_cell(text in "[`|<a\\n\\PC]{0,400}") {
+            let cell = code_cell(&text);
+            let fence: String = cell.chars().take_while(|c| *c == '`').collect();
+            let inner = cell.strip_prefix(&fence).and_then(|rest| rest.strip_suffix(&fence));
+            prop_assert!(!fence.is_empty());
+            // Where the text is nothing the fence stands alone.
+            let inner = inner.unwrap_or_default();
+            prop_assert!(inner.split(|c| c != '`').all(|run| run.len() != fence.len()));
+            prop_assert!(!cell.replace("\\|", "").contains('|'));
+            prop_assert!(!cell.contains('\n'));
+        }
+    }
 }
