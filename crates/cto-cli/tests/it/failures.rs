@@ -6,6 +6,7 @@ use cto_contract::blocker::BlockerCode;
 use serde_json::Value;
 
 use crate::place::Place;
+use crate::schemas::fits_schema;
 
 fn names(value: &Value, field: &str) -> BTreeSet<String> {
     let list = value.as_array().unwrap().iter();
@@ -67,23 +68,8 @@ fn every_way_to_fail_closes_as_its_row_says() {
     ] {
         assert!(triggered.contains(row), "{row}");
     }
-    assert!(
-        place
-            .home()
-            .join("harness-runs")
-            .read_dir()
-            .unwrap()
-            .next()
-            .is_none(),
-        "no pack of a validator stands among the runs"
-    );
-    let schema = place.cto(&["schema", "validate-failures"]).expect(0).json();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let unfit: Vec<String> = validator
-        .iter_errors(&output)
-        .map(|e| e.to_string())
-        .collect();
-    assert!(unfit.is_empty(), "{unfit:?}");
+    place.assert_no_runs();
+    fits_schema(&place, "validate-failures", &output);
 }
 
 #[test]

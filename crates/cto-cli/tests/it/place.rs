@@ -109,6 +109,13 @@ impl Place {
         self.home().join("harness-runs").join(id)
     }
 
+    /// Checks that no pack of a validator stands among the runs.
+    #[track_caller]
+    pub(crate) fn assert_no_runs(&self) {
+        let runs = self.home().join("harness-runs");
+        assert_eq!(runs.read_dir().unwrap().count(), 0);
+    }
+
     /// Writes a case of one file; `rest` is added to its case.yaml.
     pub(crate) fn case(&self, id: &str, rest: &str) -> PathBuf {
         let dir = self.path("cases").join(id);

@@ -8,6 +8,7 @@ use cto_sandbox::{Launcher, StopToken};
 use serde_json::Value;
 
 use crate::place::{CTO, Place, search_path};
+use crate::schemas::fits_schema;
 
 /// Behaviours that this machine cannot try, if any: only where it has no such calls.
 fn left_out() -> Vec<u64> {
@@ -64,23 +65,8 @@ fn every_behaviour_of_the_corpus_comes_out_as_it_must() {
         let args = ["verify", pack.to_str().unwrap(), "--integrity-only"];
         place.cto(&args).expect(0);
     }
-    assert!(
-        place
-            .home()
-            .join("harness-runs")
-            .read_dir()
-            .unwrap()
-            .next()
-            .is_none(),
-        "no pack of a validator stands among the runs"
-    );
-    let schema = place.cto(&["schema", "validate-redteam"]).expect(0).json();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let unfit: Vec<String> = validator
-        .iter_errors(&output)
-        .map(|e| e.to_string())
-        .collect();
-    assert!(unfit.is_empty(), "{unfit:?}");
+    place.assert_no_runs();
+    fits_schema(&place, "validate-redteam", &output);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::place::{Place, Ran};
 
 /// Checks one document against what `cto schema` prints.
 #[track_caller]
-fn check(place: &Place, name: &str, document: &Value) {
+pub(crate) fn fits_schema(place: &Place, name: &str, document: &Value) {
     let schema = place.cto(&["schema", name]).expect(0).json();
     let validator =
         jsonschema::validator_for(&schema).unwrap_or_else(|e| panic!("schema {name}: {e}"));
@@ -28,12 +28,8 @@ fn check_lines(place: &Place, name: &str, ran: &Ran) {
         .collect();
     assert!(!lines.is_empty());
     for line in &lines {
-        check_one(place, name, line);
+        fits_schema(place, name, line);
     }
-}
-
-fn check_one(place: &Place, name: &str, line: &Value) {
-    check(place, name, line);
 }
 
 #[test]
@@ -41,7 +37,7 @@ fn every_json_output_fits_its_schema() {
     let place = Place::new().with_key();
     let json = |args: &[&str]| place.cto(&[args, &["--json", "-q"]].concat());
     let run = json(&["run", "r1-string-slugify"]).expect(0);
-    check(&place, "run", &run.json());
+    fits_schema(&place, "run", &run.json());
     let report = run.json();
     let id = report["run_id"].as_str().unwrap();
     let pack = place.pack(id);
@@ -93,53 +89,53 @@ fn every_json_output_fits_its_schema() {
         (vec!["man"], "text"),
         (vec!["man", "pages"], "written"),
     ] {
-        check(&place, name, &json(&args).expect(0).json());
+        fits_schema(&place, name, &json(&args).expect(0).json());
     }
     check_lines(&place, "watch", &json(&["watch", id]).expect(0));
     let key = json(&["key", "show"]).json();
     let public = key["public_key"].as_str().unwrap();
-    check(
+    fits_schema(
         &place,
         "trust-change",
         &json(&["trust", "add", public, "--name", "again"])
             .expect(0)
             .json(),
     );
-    check(
+    fits_schema(
         &place,
         "trust-change",
         &json(&["trust", "revoke", key["keyid"].as_str().unwrap()])
             .expect(0)
             .json(),
     );
-    check(&place, "error", &json(&["run", "nothing"]).expect(2).json());
-    check(&place, "error", &json(&["run"]).expect(2).json());
-    check(
+    fits_schema(&place, "error", &json(&["run", "nothing"]).expect(2).json());
+    fits_schema(&place, "error", &json(&["run"]).expect(2).json());
+    fits_schema(
         &place,
         "verify",
         &json(&["verify", "./schemas"]).expect(5).json(),
     );
     let row = json(&["runs"]).json()["rows"][0].clone();
-    check(&place, "run-row", &row);
+    fits_schema(&place, "run-row", &row);
     files_of_a_pack(&place, &pack);
 }
 
 fn files_of_a_pack(place: &Place, pack: &std::path::Path) {
     let read = |name: &str| std::fs::read_to_string(pack.join(name)).unwrap();
     let value = |name: &str| serde_json::from_str::<Value>(&read(name)).unwrap();
-    check(place, "contract", &value("task-contract.json"));
-    check(place, "eligibility", &value("eligibility.json"));
-    check(place, "envelope", &value("attestation.dsse.json"));
+    fits_schema(place, "contract", &value("task-contract.json"));
+    fits_schema(place, "eligibility", &value("eligibility.json"));
+    fits_schema(place, "envelope", &value("attestation.dsse.json"));
     for (file, name) in [
         ("events.normalized.jsonl", "event"),
         ("trace.jsonl", "trace"),
     ] {
         for line in read(file).lines() {
-            check_one(place, name, &serde_json::from_str(line).unwrap());
+            fits_schema(place, name, &serde_json::from_str(line).unwrap());
         }
     }
     for entry in std::fs::read_dir(place.path("config/cto/trust/harness")).unwrap() {
-        check(
+        fits_schema(
             place,
             "trust",
             &serde_json::from_slice(&std::fs::read(entry.unwrap().path()).unwrap()).unwrap(),
@@ -151,7 +147,7 @@ fn files_of_a_pack(place: &Place, pack: &std::path::Path) {
 fn the_matrix_fits_its_schema_and_is_no_run() {
     let place = Place::new().with_key();
     let matrix = place.cto(&["matrix", "--json", "-q"]).expect(0).json();
-    check(&place, "matrix", &matrix);
+    fits_schema(&place, "matrix", &matrix);
     let written = std::fs::read_to_string(matrix["report_path"].as_str().unwrap()).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), matrix);
     let runs = matrix["runs"].as_array().unwrap().len() as u64;
