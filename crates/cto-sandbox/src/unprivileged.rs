@@ -43,7 +43,15 @@ pub(crate) fn become_user(id: u32) -> io::Result<()> {
 
 /// Returns a user namespace that maps root to `id`, and everybody else to himself.
 fn owners(id: u32) -> io::Result<OwnedFd> {
-    let holder = sys::fork_into(libc::CLONE_NEWUSER, || sys::wait_for_ever())?;
+    let parent = rustix::process::getpid();
+    let holder = sys::fork_into(libc::CLONE_NEWUSER, || {
+        // Whoever started it may be killed before it can end this: then it ends by itself, also if that was before this line.
+        let asked = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+        if asked.is_err() || rustix::process::getppid() != Some(parent) {
+            return 1;
+        }
+        sys::wait_for_ever()
+    })?;
     let namespace = map_and_open(holder, id);
     rustix::process::kill_process(holder, Signal::KILL).ok();
     rustix::process::waitpid(Some(holder), WaitOptions::empty()).ok();
