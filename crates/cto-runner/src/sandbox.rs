@@ -55,6 +55,8 @@ impl Confining {
             means,
             ..harness.launcher.clone()
         };
+        // While the rest is found out.
+        launcher.warm_up();
         let foresight = launcher
             .foresee(work)
             .map_err(|error| refusal(chosen, &error))?;

@@ -103,14 +103,14 @@ mod linux {
         }
     }
 
-    fn launch(request: &LaunchRequest) -> Result<End, String> {
+    fn launch(launcher: &Launcher, request: &LaunchRequest) -> Result<End, String> {
         let stop = StopToken::new().map_err(|e| e.to_string())?;
         let mut sink = |said: Said<'_>| match said {
             Said::Output(Stream::Stdout, bytes) => drop(std::io::stdout().write_all(bytes)),
             Said::Output(Stream::Stderr, bytes) => drop(std::io::stderr().write_all(bytes)),
             Said::Attempt(_) => {}
         };
-        Launcher::current_exe()
+        launcher
             .launch(request, &stop, &mut sink)
             .map(|outcome| outcome.end)
             .map_err(|error| match std::error::Error::source(&error) {
@@ -128,7 +128,7 @@ mod linux {
     }
 
     fn ended(request: &LaunchRequest) -> Result<ExitCode, String> {
-        match launch(request)? {
+        match launch(&Launcher::current_exe(), request)? {
             End::Exited(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(1))),
             End::Signaled(_) | End::NotStarted => Ok(ExitCode::FAILURE),
         }
@@ -194,6 +194,7 @@ mod linux {
         let rounds: usize = rounds.parse().map_err(|_| "ROUNDS is no number")?;
         let confined = |recorder| request(folder, &["true"], recorder);
         let (plain, recorded) = (confined(Recorder::Off), confined(Recorder::On));
+        let launcher = Launcher::current_exe();
         let ended = |mut command: Command| {
             let status = command.status();
             status
@@ -201,8 +202,8 @@ mod linux {
                 .map_err(|e| format!("{:?}: {e}", command.get_program()))
         };
         for round in 0..=rounds {
-            let native = timed(|| Ok(launch(&plain)? == End::Exited(0)))?;
-            let with_recorder = timed(|| Ok(launch(&recorded)? == End::Exited(0)))?;
+            let native = timed(|| Ok(launch(&launcher, &plain)? == End::Exited(0)))?;
+            let with_recorder = timed(|| Ok(launch(&launcher, &recorded)? == End::Exited(0)))?;
             let other = match peer {
                 Some(program) => timed(|| ended(bwrap(program, folder)))?,
                 None => 0,

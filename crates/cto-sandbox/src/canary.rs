@@ -1,30 +1,23 @@
-//! Tries the finished sandbox from within, in a process that is held exactly as the command will be.
+//! Tries the finished sandbox from within, in the very process that becomes the command, just before it does.
 
-use std::io::{self, PipeWriter, Read, Write};
+use std::fs::File;
+use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::WaitOptions;
-use serde::{Deserialize, Serialize};
 
 use crate::building::Built;
-use crate::facts::Applied;
-use crate::mounts::failure;
-use crate::namespaces;
-use crate::payload::{self, Armour, Image};
 use crate::proof::{Canary, CanaryAct, Expected, InsideProof, MOUNTS_BYTES_MAX};
 use crate::request::Network;
-use crate::seccomp;
 use crate::sys;
-use crate::wire::{Failure, Policy, Raw, RootPolicy, Step};
+use crate::wire::{Policy, Raw, RootPolicy};
 
 /// Most paths that are tried, so that a request with many binds does not start slowly.
 const PATHS_MAX: usize = 12;
 /// An address of documentation: nobody has it, and only a host with a way out would try to reach it.
 const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 9);
-const REPORT_BYTES_MAX: u64 = 256 * 1024;
 
 /// What to try, made before the fork.
 #[derive(Debug)]
@@ -36,10 +29,25 @@ pub(crate) struct Plan {
     /// Where something must be writable.
     control: PathBuf,
     network: Network,
+    mounts: MountTable,
+}
+
+/// Whose mounts a process sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MountTable {
+    /// Those of the root that was built.
+    Own,
+    /// The host's, which prove nothing and are nobody's business.
+    Hosts,
 }
 
 impl Plan {
-    pub(crate) fn of(policy: &Policy, root: &RootPolicy, built: &Built) -> Self {
+    pub(crate) fn of(
+        policy: &Policy,
+        root: &RootPolicy,
+        built: &Built,
+        mounts: MountTable,
+    ) -> Self {
         let overlay = policy.overlay.iter();
         let overlay = overlay.flat_map(|o| o.lowers.iter().chain([&o.upper, &o.work]));
         let sources = policy.binds.iter().map(|bind| &bind.from);
@@ -76,73 +84,42 @@ impl Plan {
             frozen: frozen.map(|folder| folder.join("cto-canary")).collect(),
             control: home.next().unwrap_or(Path::new("/dev/shm")).to_path_buf(),
             network: policy.network,
+            mounts,
         }
     }
 }
 
-#[derive(Serialize, Deserialize)]
-enum Report {
-    Trouble(Failure),
-    Proof(InsideProof, Applied),
-}
-
-/// Tries everything and returns what came out, and whether a recorder is possible. An attempt that should have failed, or a
-/// control that should not, is an error.
-pub(crate) fn prove(
-    plan: &Plan,
-    image: &Image,
-    armour: &Armour,
-) -> Result<(InsideProof, Applied), Failure> {
-    let trouble = |error: io::Error| failure(Step::Prove("nothing was heard".to_owned()), &error);
-    let (reader, writer) = io::pipe().map_err(trouble)?;
-    let child =
-        sys::fork_into(0, move || try_inside(plan, image, armour, writer)).map_err(trouble)?;
-    let mut bytes = Vec::new();
-    let read = reader.take(REPORT_BYTES_MAX).read_to_end(&mut bytes);
-    rustix::process::waitpid(Some(child), WaitOptions::empty()).ok();
-    read.map_err(trouble)?;
-    match serde_json::from_slice(&bytes).map_err(|error| trouble(error.into()))? {
-        Report::Trouble(failure) => Err(failure),
-        Report::Proof(proof, recorder) => match proof.canaries.iter().find(|c| !c.holds()) {
-            None => Ok((proof, recorder)),
-            Some(canary) => Err(Failure {
-                step: Step::Prove(canary.to_string()),
-                errno: canary.errno.unwrap_or(0),
-            }),
-        },
-    }
-}
-
-fn try_inside(plan: &Plan, image: &Image, armour: &Armour, mut writer: PipeWriter) -> u8 {
-    let report = match payload::put_on(image, Some(armour)) {
-        Err(failure) => Report::Trouble(failure),
-        Ok(()) => {
-            let (mounts, mounts_cut) = mounts();
-            let proof = InsideProof {
-                mounts,
-                mounts_cut,
-                canaries: canaries(plan),
-            };
-            Report::Proof(proof, recorder(armour))
-        }
+/// Tries what mounts, network and Landlock decide; in the weak mode, the filter too.
+pub(crate) fn try_places(plan: &Plan) -> InsideProof {
+    let (mounts, mounts_cut) = match plan.mounts {
+        MountTable::Own => mounts(),
+        MountTable::Hosts => (Vec::new(), false),
     };
-    let sent = serde_json::to_vec(&report).map(|bytes| writer.write_all(&bytes));
-    u8::from(!matches!(sent, Ok(Ok(()))))
+    InsideProof {
+        mounts,
+        mounts_cut,
+        canaries: places(plan),
+    }
 }
 
-/// Tries whether the kernel gives a listener: an old one does not, nor one that has given one to somebody around this process.
-fn recorder(armour: &Armour) -> Applied {
-    match &armour.asking {
-        None => Applied::NotAsked,
-        Some(_) => {
-            let listener = sys::notifying::install(&seccomp::allowing_filter());
-            namespaces::applied(listener.map(drop))
-        }
+/// Tries what the filter decides, once it is on.
+pub(crate) fn try_filter() -> Canary {
+    let seen = sys::unshare(libc::CLONE_NEWUSER);
+    Canary {
+        act: CanaryAct::Unshare,
+        target: "user namespace".to_owned(),
+        expected: Expected::Refused,
+        errno: seen
+            .err()
+            .map(|error| error.raw_os_error().unwrap_or(libc::EIO)),
     }
 }
 
 fn mounts() -> (Vec<String>, bool) {
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let mut table = Vec::with_capacity(MOUNTS_BYTES_MAX);
+    if let Ok(mut file) = File::open("/proc/self/mountinfo") {
+        file.read_to_end(&mut table).ok();
+    }
     let mut lines: Vec<String> = Vec::new();
     let mut bytes = 0;
     for line in String::from_utf8_lossy(&table).lines() {
@@ -155,7 +132,7 @@ fn mounts() -> (Vec<String>, bool) {
     (lines, false)
 }
 
-fn canaries(plan: &Plan) -> Vec<Canary> {
+fn places(plan: &Plan) -> Vec<Canary> {
     let mut list = Vec::new();
     let mut tried = |act, target: String, expected, result: rustix::io::Result<()>| {
         list.push(Canary {
@@ -194,14 +171,6 @@ fn canaries(plan: &Plan) -> Vec<Canary> {
         }
         Network::Host => {}
     }
-    let seen = sys::unshare(libc::CLONE_NEWUSER)
-        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
-    tried(
-        CanaryAct::Unshare,
-        "user namespace".to_owned(),
-        Expected::Refused,
-        seen,
-    );
     let control = write_in(&plan.control);
     tried(
         CanaryAct::Write,

@@ -198,7 +198,7 @@ mod linux {
         let opened = policy
             .root
             .as_ref()
-            .map(|root| unprivileged::open_for(&policy, root));
+            .map(|root| unprivileged::open_for(&policy, root, None));
         (facts.inner.dropped, facts.uid) = match opened {
             None => (Applied::NotAsked, 0),
             Some(Ok(_)) => (Applied::Yes, policy.run_as),

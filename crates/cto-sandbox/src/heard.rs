@@ -3,7 +3,7 @@
 use crate::attempt::{Attempt, Recorded};
 use crate::error::LaunchError;
 use crate::facts::{Facts, Refusal};
-use crate::proof::InsideProof;
+use crate::payload::Proved;
 use crate::wire::{Ended, Failure, MESSAGE_BYTES_MAX, Message};
 
 /// What the other side has said so far.
@@ -11,7 +11,7 @@ pub(crate) struct Heard {
     pub(crate) nothing: bool,
     line: Vec<u8>,
     pub(crate) refusal: Option<Refusal>,
-    pub(crate) proof: Option<InsideProof>,
+    pub(crate) proved: Option<Proved>,
     pub(crate) facts: Option<Facts>,
     /// The endpoint waits to be taken over.
     pub(crate) is_listening: bool,
@@ -29,7 +29,7 @@ impl Heard {
             nothing: true,
             line: Vec::new(),
             refusal: None,
-            proof: None,
+            proved: None,
             facts: None,
             is_listening: false,
             started: false,
@@ -66,7 +66,7 @@ impl Heard {
         self.nothing = false;
         match message {
             Message::Refused(refusal) => self.refusal = Some(refusal),
-            Message::Proved(proof) => self.proof = Some(proof),
+            Message::Proved(proved) => self.proved = Some(proved),
             Message::Listening => self.is_listening = true,
             Message::Ready(facts) => self.facts = Some(facts),
             Message::Started => self.started = true,

@@ -12,10 +12,11 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
+use crate::canary::Plan;
 use crate::limit_hit::{LimitHit, LimitName};
 use crate::mounts::failure;
 use crate::outcome::{Class, End};
-use crate::payload::{self, Armour, Image, REPORT_BYTES};
+use crate::payload::{self, Armour, Held, Image};
 use crate::recorder::handover::{Post, hand_over};
 use crate::sys::{self, Notice};
 use crate::tree_watch::TreeWatch;
@@ -58,16 +59,17 @@ fn start<'a>(
     let notices = sys::notice_fd().map_err(fork)?;
     let (report, writer) = io::pipe().map_err(fork)?;
     let (mut number, to_number) = io::pipe().map_err(fork)?;
-    let (armour, watch, post) = match gear {
-        Some(gear) => (Some(gear.armour), gear.watch, gear.post),
+    let (worn, watch, post) = match gear {
+        Some(gear) => (Some((gear.armour, gear.plan)), gear.watch, gear.post),
         None => (None, None, None),
     };
-    let (armour, limits) = (armour.as_ref(), image.limits());
+    let held = worn.as_ref().map(|(armour, plan)| Held { armour, plan });
+    let (held, limits) = (held.as_ref(), image.limits());
     // The closure owns the writers: here they are closed with it, in the child by the execution.
-    let child = move || payload::become_command(image, armour, writer, &to_number);
+    let child = move || payload::become_command(image, held, writer, &to_number);
     let payload = sys::fork_into(0, child).map_err(fork)?;
     if let Some(post) = post {
-        let mover = armour.and_then(|armour| post.mover(image, armour));
+        let mover = held.and_then(|held| post.mover(image, held.armour));
         let handed = hand_over(payload, &mut number, post, mover);
         handed.map_err(|error| failure(Step::Recorder, &error))?;
     }
@@ -108,6 +110,7 @@ struct Warden<'a> {
 /// What comes with a root from nothing.
 pub(crate) struct Gear {
     pub(crate) armour: Armour,
+    pub(crate) plan: Plan,
     pub(crate) watch: Option<TreeWatch>,
     pub(crate) post: Option<Post>,
 }
@@ -174,12 +177,14 @@ impl Warden<'_> {
 
     /// Learns whether the command was executed. Blocks only while the child is between fork and execution.
     fn read_report(&mut self) {
-        let Some(mut report) = self.report.take() else {
+        let Some(report) = self.report.take() else {
             return;
         };
-        let mut bytes = Vec::with_capacity(REPORT_BYTES);
-        report.read_to_end(&mut bytes).ok();
-        self.failure = payload::read_report(&bytes);
+        let heard = payload::hear(report);
+        if let Some(proved) = heard.proved {
+            say(self.control, &Message::Proved(proved));
+        }
+        self.failure = heard.failure;
         if self.failure.is_none() {
             say(self.control, &Message::Started);
             self.offer_to_oom_killer();

@@ -1,20 +1,21 @@
 //! The launcher process: takes its policy, makes the namespaces, and stays behind to wait for their init.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 
 use crate::building;
-use crate::canary::{self, Plan};
+use crate::canary::{MountTable, Plan};
 use crate::endpoint::{self, Offered};
 use crate::facts::{Applied, BaseStep, Confiner, Facts, Fallback, Refusal, RootFacts};
 use crate::init::{self, Gear, say};
 use crate::mounts::{self, failure};
 use crate::namespaces::{self, IdMaps};
 use crate::outcome::{Class, Provider};
+use crate::pad::{self, PAD_NAME};
 use crate::payload::{Armour, Image};
 use crate::provider::{LAUNCHER_INSIDE, bwrap, container, provided, weak};
 use crate::recorder::{self, handover::Post};
@@ -23,32 +24,29 @@ use crate::seccomp;
 use crate::sources::Sources;
 use crate::sys::{self, Notice};
 use crate::tree_watch::TreeWatch;
-use crate::unprivileged;
+use crate::unprivileged::{self, Owners};
 use crate::wire::{self, Failure, Message, Policy, RootPolicy, Step, Way};
-
-/// `argv[0]` of a launcher.
-pub(crate) const LAUNCHER_NAME: &str = "cto-launcher";
 
 /// Exit code of an init that was refused its namespaces; it has told the harness why.
 const EXIT_REFUSED: u8 = 77;
 
-/// Returns the launcher's exit code if this process was started as one, that is by name and with a socket to its harness.
+/// Returns the exit code of a pad or a launcher if this process was started as one, that is by name and with a socket to its
+/// harness.
 pub(crate) fn entry() -> Option<u8> {
-    let named = std::env::args_os()
-        .next()
-        .is_some_and(|name| name == LAUNCHER_NAME || name == LAUNCHER_INSIDE);
-    let contained = named && !stdin_is_socket() && join_harness().is_some();
-    (contained || named && stdin_is_socket()).then(run)
+    let name = std::env::args_os().next()?;
+    if name == PAD_NAME && stdin_is_socket() {
+        return free_stdin(None).map(pad::serve);
+    }
+    let joined = name == LAUNCHER_INSIDE && (stdin_is_socket() || join_harness().is_some());
+    joined.then(|| run(None))
 }
 
 /// In a container nothing is inherited: its launcher goes to the harness by a socket that was mounted for it.
 fn join_harness() -> Option<()> {
-    if std::env::args_os().next()? != LAUNCHER_INSIDE {
-        return None;
-    }
     let (control, output) = container::join()?;
-    sys::become_stdin(std::os::fd::AsFd::as_fd(&control)).ok()?;
-    sys::become_output(&output).ok()
+    sys::become_stdin(control.as_fd()).ok()?;
+    let [stdout, stderr] = &output;
+    sys::become_output([stdout.as_fd(), stderr.as_fd()]).ok()
 }
 
 fn stdin_is_socket() -> bool {
@@ -56,10 +54,11 @@ fn stdin_is_socket() -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
 }
 
-fn run() -> u8 {
+/// Does the launcher's work, with its control socket as standard input. `owners` may have been made ahead.
+pub(crate) fn run(owners: Option<&Owners>) -> u8 {
     sys::block_all_signals();
     rustix::thread::set_name(c"cto-launcher").ok();
-    let Some((control, policy)) = take_policy() else {
+    let Some((control, policy)) = take_policy(owners) else {
         return wire::EXIT_NO_POLICY;
     };
     let image = match Image::of(&policy) {
@@ -77,7 +76,7 @@ fn run() -> u8 {
         Way::Provided(outside) => return provided::run(&control, &policy, image, outside),
     }
     if !policy.force_group
-        && let Some(code) = run_in_namespaces(&control, &policy, &image)
+        && let Some(code) = run_in_namespaces(&control, &policy, &image, owners)
     {
         return code;
     }
@@ -85,24 +84,34 @@ fn run() -> u8 {
 }
 
 /// Frees the process of everything inherited, and reads what to do.
-fn take_policy() -> Option<(UnixStream, Policy)> {
-    sys::close_from(3).ok()?;
-    let control: OwnedFd = rustix::io::fcntl_dupfd_cloexec(sys::stdin(), 3).ok()?;
+fn take_policy(owners: Option<&Owners>) -> Option<(UnixStream, Policy)> {
+    let mut control = UnixStream::from(free_stdin(owners)?);
+    let policy = Policy::read(&mut control).ok()?;
+    Some((control, policy))
+}
+
+/// Closes everything but the three streams and what was made ahead, and returns what was standard input.
+fn free_stdin(owners: Option<&Owners>) -> Option<OwnedFd> {
+    sys::close_all_but(owners.map(|owners| owners.namespace.as_fd())).ok()?;
+    let socket: OwnedFd = rustix::io::fcntl_dupfd_cloexec(sys::stdin(), 3).ok()?;
     let null = rustix::fs::open(
         c"/dev/null",
         OFlags::RDONLY | OFlags::CLOEXEC,
         Mode::empty(),
     )
     .ok()?;
-    sys::become_stdin(std::os::fd::AsFd::as_fd(&null)).ok()?;
-    let mut control = UnixStream::from(control);
-    let policy = Policy::read(&mut control).ok()?;
-    Some((control, policy))
+    sys::become_stdin(null.as_fd()).ok()?;
+    Some(socket)
 }
 
 /// Runs the command under an init in new namespaces. `None`: the kernel refuses them, the harness knows why, and nothing was started.
-fn run_in_namespaces(control: &UnixStream, policy: &Policy, image: &Image) -> Option<u8> {
-    let prepared = match prepare(policy) {
+fn run_in_namespaces(
+    control: &UnixStream,
+    policy: &Policy,
+    image: &Image,
+    owners: Option<&Owners>,
+) -> Option<u8> {
+    let prepared = match prepare(policy, owners) {
         Ok(prepared) => prepared,
         Err(failure) => {
             say(control, &Message::Failed(failure));
@@ -152,7 +161,7 @@ struct Prepared {
 }
 
 /// Stops being root where that is asked for and possible.
-fn prepare(policy: &Policy) -> Result<Prepared, Failure> {
+fn prepare(policy: &Policy, owners: Option<&Owners>) -> Result<Prepared, Failure> {
     let kept = |dropped| Prepared {
         sources: None,
         dropped,
@@ -160,7 +169,7 @@ fn prepare(policy: &Policy) -> Result<Prepared, Failure> {
     let Some(root) = policy.root.as_ref().filter(|_| unprivileged::is_root()) else {
         return Ok(kept(Applied::NotAsked));
     };
-    match unprivileged::open_for(policy, root) {
+    match unprivileged::open_for(policy, root, owners) {
         Ok(sources) => {
             unprivileged::become_user(policy.run_as)
                 .map_err(|error| failure(Step::DropPrivileges, &error))?;
@@ -227,13 +236,7 @@ fn init_main(
         None => mounts::mount_all(policy).map(|()| None),
         Some(root) => make_root(policy, root, prepared.sources, extras.own_proc).map(Some),
     };
-    let mut recorder = Applied::NotAsked;
-    let proved = made.and_then(|made| prove(control, made, image, &mut recorder));
-    let proved = proved.and_then(|gear| match recorder {
-        Applied::Yes => add_post(gear, users, to_launcher, policy),
-        Applied::NotAsked | Applied::Refused { .. } => Ok(gear),
-    });
-    let gear = match proved {
+    let gear = match made.and_then(|gear| add_post(gear, users, to_launcher, policy)) {
         Ok(gear) => gear,
         Err(failure) => {
             say(control, &Message::Failed(failure));
@@ -271,7 +274,11 @@ fn init_main(
                 landlock: gear.armour.rules.fact,
                 seccomp: Applied::Yes,
                 dropped: prepared.dropped,
-                recorder,
+                // As far as the kernel gives a listener, which the command's process will find out.
+                recorder: match policy.record {
+                    true => Applied::Yes,
+                    false => Applied::NotAsked,
+                },
             },
         },
         by: Confiner::NATIVE,
@@ -310,7 +317,7 @@ fn make_root(
     root: &RootPolicy,
     sources: Option<Sources>,
     own_proc: Applied,
-) -> Result<(Gear, Plan), Failure> {
+) -> Result<Gear, Failure> {
     let sources = match sources {
         Some(sources) => sources,
         None => Sources::open(policy, root, None)?,
@@ -322,14 +329,14 @@ fn make_root(
         filter: seccomp::filter(),
         asking: policy.record.then(seccomp::asking_filter),
     };
-    let plan = Plan::of(policy, root, &built);
+    let plan = Plan::of(policy, root, &built, MountTable::Own);
     let watch = TreeWatch::of(policy, built).map_err(|error| failure(Step::SetLimits, &error))?;
-    let gear = Gear {
+    Ok(Gear {
         armour,
+        plan,
         watch,
         post: None,
-    };
-    Ok((gear, plan))
+    })
 }
 
 /// Opens the user namespace for the recorder, while `/proc` still names this process.
@@ -370,25 +377,6 @@ fn add_post(
         }
         (gear, _) => Ok(gear),
     }
-}
-
-/// Tries the finished root from within, and tells the harness what came out.
-fn prove(
-    control: &UnixStream,
-    made: Option<(Gear, Plan)>,
-    image: &Image,
-    recorder: &mut Applied,
-) -> Result<Option<Gear>, Failure> {
-    let Some((mut gear, plan)) = made else {
-        return Ok(None);
-    };
-    let (proof, possible) = canary::prove(&plan, image, &gear.armour)?;
-    *recorder = possible;
-    if possible != Applied::Yes {
-        gear.armour.asking = None;
-    }
-    say(control, &Message::Proved(proof));
-    Ok(Some(gear))
 }
 
 /// Without namespaces: an own group whose orphans all fall to this process.

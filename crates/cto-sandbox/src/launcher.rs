@@ -7,6 +7,7 @@ use crate::attempt::Said;
 use crate::endpoint::Host;
 use crate::error::LaunchError;
 use crate::outcome::Outcome;
+use crate::pad::Pad;
 use crate::provider::Means;
 use crate::request::LaunchRequest;
 use crate::stop::StopToken;
@@ -36,6 +37,9 @@ pub struct Launcher {
     pub force_group: bool,
     /// Who confines what is launched.
     pub means: Means,
+    /// Where launchers start from; clones share it.
+    #[doc(hidden)]
+    pub pad: Pad,
 }
 
 impl Launcher {
@@ -52,7 +56,14 @@ impl Launcher {
             program: program.into(),
             force_group: false,
             means: Means::Native,
+            pad: Pad::default(),
         }
+    }
+
+    /// Prepares for launches to come, so that the first is no slower than the others.
+    pub fn warm_up(&self) {
+        #[cfg(target_os = "linux")]
+        self.pad.open(&self.program);
     }
 
     /// Runs one process tree to its end. Blocks; output goes to `sink` in chunks of bounded size as it comes,

@@ -17,6 +17,7 @@ mod foresight;
 mod launcher;
 mod limit_hit;
 mod outcome;
+mod pad;
 mod probe;
 mod proof;
 mod provider;
@@ -90,6 +91,7 @@ pub use outcome::{
     Class, Confinement, End, Layer, LayerName, Outcome, OutputTotals, Proof, Provider, StopCause,
     Stream, Survivors,
 };
+pub use pad::Pad;
 pub use probe::probe;
 pub use proof::{Canary, CanaryAct, Expected, InsideProof};
 pub use provider::{Container, Engine, Means};

@@ -110,9 +110,9 @@ impl Reply {
 pub(crate) fn serve(image: &Image, armour: &Armour, socket: &OwnedFd) -> u8 {
     rustix::thread::set_name(c"cto-mover").ok();
     // What it has inherited is not for a process that the command can reach.
-    let ready = payload::put_on(image, Some(armour)).is_ok()
+    let ready = payload::put_on(image, armour).is_ok()
         && sys::become_stdin(socket.as_fd()).is_ok()
-        && sys::close_from(3).is_ok();
+        && sys::close_all_but(None).is_ok();
     if !ready {
         return 1;
     }

@@ -1,21 +1,26 @@
 //! The last steps of the forked child before it becomes the command.
 
 use std::ffi::CString;
-use std::io::{self, PipeWriter, Write};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::IntoRawFd;
 
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
+use serde::{Deserialize, Serialize};
 
+use crate::canary::{self, Plan};
+use crate::facts::Applied;
+use crate::mounts::failure as failed;
+use crate::proof::InsideProof;
 use crate::ruleset::Rules;
 use crate::sys;
 use crate::wire::{Failure, Policy, RlimitPolicy, Step, candidates};
 
 /// Exit code of a child that did not become the command; its report says why.
 const EXIT_NOT_EXECUTED: u8 = 127;
-/// What a child that did not become the command writes: step and error number.
-pub(crate) const REPORT_BYTES: usize = 5;
+/// More than a whole mount table and the longest paths take.
+const REPORT_BYTES_MAX: u64 = 256 * 1024;
 
 /// The command in the kernel's form, made before the fork.
 #[derive(Debug)]
@@ -74,127 +79,152 @@ pub(crate) struct Armour {
     pub(crate) asking: Option<Vec<libc::sock_filter>>,
 }
 
-/// Which of its two filters a process puts on.
-pub(crate) enum Wear<'a> {
-    Plain,
-    /// The one that asks, if there is one. The number of its listener is written here, for the init to fetch it: once the
-    /// filter is in force, a message with a descriptor in it would have to be asked about too.
-    Asking(&'a PipeWriter),
+/// What the command's process wears, and what it tries once it does.
+pub(crate) struct Held<'a> {
+    pub(crate) armour: &'a Armour,
+    pub(crate) plan: &'a Plan,
 }
 
-/// What can go wrong between fork and execution; small enough to be told in one byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trouble {
-    Session,
-    Limits,
-    Privileges,
-    Landlock,
-    Seccomp,
-    Directory,
-    NotFound,
-    NoInterpreter,
-    Execute,
+/// What the child says before it is the command, each as one line.
+#[derive(Debug, Serialize, Deserialize)]
+enum Report {
+    Proved(Proved),
+    Failed(Failure),
 }
 
-const TROUBLES: [Trouble; 9] = [
-    Trouble::Session,
-    Trouble::Limits,
-    Trouble::Privileges,
-    Trouble::Landlock,
-    Trouble::Seccomp,
-    Trouble::Directory,
-    Trouble::NotFound,
-    Trouble::NoInterpreter,
-    Trouble::Execute,
-];
+/// What the child saw of its sandbox from within.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Proved {
+    pub(crate) proof: InsideProof,
+    /// Whether the kernel gave a listener: an old one does not, nor one that has given one to somebody around this process.
+    pub(crate) recorder: Applied,
+}
 
-impl Trouble {
-    fn step(self) -> Step {
-        match self {
-            Self::Session => Step::Session,
-            Self::Limits => Step::SetLimits,
-            Self::Privileges => Step::DropPrivileges,
-            Self::Landlock => Step::Landlock,
-            Self::Seccomp => Step::Seccomp,
-            Self::Directory => Step::EnterDirectory,
-            Self::NotFound => Step::FindCommand,
-            Self::NoInterpreter => Step::FindInterpreter,
-            Self::Execute => Step::Execute,
+/// All that a child said.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) proved: Option<Proved>,
+    /// Why it did not become the command; `None` if it did.
+    pub(crate) failure: Option<Failure>,
+}
+
+/// Becomes the command. Returns only when that failed, after writing why to `report`, which an execution closes.
+///
+/// The number of the recorder's listener is written to `listener`, for the init to fetch it: once the filter is in force, a
+/// message with a descriptor in it would have to be asked about too.
+pub(crate) fn become_command(
+    image: &Image,
+    held: Option<&Held<'_>>,
+    report: PipeWriter,
+    listener: &PipeWriter,
+) -> u8 {
+    let failure = match prepare(image, held, listener) {
+        Err(failure) => failure,
+        Ok(proved) => {
+            let told = proved.map_or(Ok(()), |proved| tell(&report, &Report::Proved(proved)));
+            match told {
+                Ok(()) => try_programs(image),
+                Err(error) => failed(Step::Prove("nothing could be told".to_owned()), &error),
+            }
+        }
+    };
+    tell(&report, &Report::Failed(failure)).ok();
+    EXIT_NOT_EXECUTED
+}
+
+fn tell(mut report: &PipeWriter, said: &Report) -> io::Result<()> {
+    let mut line = serde_json::to_vec(said)?;
+    line.push(b'\n');
+    report.write_all(&line)
+}
+
+/// Hears the child out. Blocks while it is between fork and execution.
+pub(crate) fn hear(report: PipeReader) -> Heard {
+    let mut bytes = Vec::new();
+    let mut heard = Heard::default();
+    if let Err(error) = report.take(REPORT_BYTES_MAX).read_to_end(&mut bytes) {
+        heard.failure = Some(failed(Step::Execute, &error));
+    }
+    for line in bytes.split(|&byte| byte == b'\n').filter(|l| !l.is_empty()) {
+        match serde_json::from_slice(line) {
+            Ok(Report::Proved(proved)) => heard.proved = Some(proved),
+            Ok(Report::Failed(failure)) => heard.failure = Some(failure),
+            // It was killed in the middle of a word.
+            Err(error) => heard.failure = Some(failed(Step::Execute, &error.into())),
+        }
+    }
+    heard
+}
+
+/// Puts on this process all that the command will wear, and nothing that asks.
+pub(crate) fn put_on(image: &Image, armour: &Armour) -> Result<(), Failure> {
+    dress(image, Some(armour))?;
+    install_plain(armour)
+}
+
+/// Puts everything on, and tries it.
+fn prepare(
+    image: &Image,
+    held: Option<&Held<'_>>,
+    listener: &PipeWriter,
+) -> Result<Option<Proved>, Failure> {
+    dress(image, held.map(|held| held.armour))?;
+    let Some(Held { armour, plan }) = held else {
+        return Ok(None);
+    };
+    let (mut proof, recorder) = match &armour.asking {
+        None => {
+            install_plain(armour)?;
+            (canary::try_places(plan), Applied::NotAsked)
+        }
+        Some(asking) => {
+            // Before the filter, which would ask about each and let it through: what decides is on already.
+            let proof = canary::try_places(plan);
+            let recorder = match ask(asking, listener) {
+                Ok(()) => Applied::Yes,
+                Err(error) => {
+                    install_plain(armour)?;
+                    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+                    Applied::Refused { errno }
+                }
+            };
+            (proof, recorder)
+        }
+    };
+    proof.canaries.push(canary::try_filter());
+    match proof.canaries.iter().find(|canary| !canary.holds()) {
+        None => Ok(Some(Proved { proof, recorder })),
+        Some(canary) => Err(Failure {
+            step: Step::Prove(canary.to_string()),
+            errno: canary.errno.unwrap_or(0),
+        }),
+    }
+}
+
+/// Puts on everything but the filter.
+fn dress(image: &Image, armour: Option<&Armour>) -> Result<(), Failure> {
+    let at = |step| move |error: rustix::io::Errno| failed(step, &error.into());
+    // An own session: no terminal to push characters into, and one process group to signal.
+    rustix::process::setsid().map_err(at(Step::Session))?;
+    rustix::process::umask(Mode::WGRP | Mode::WOTH);
+    set_limits(&image.limits).map_err(at(Step::SetLimits))?;
+    rustix::thread::set_no_new_privs(true).map_err(at(Step::DropPrivileges))?;
+    drop_capabilities().map_err(at(Step::DropPrivileges))?;
+    sys::close_all_on_exec().map_err(|error| failed(Step::DropPrivileges, &error))?;
+    // After the capabilities are gone, so that the command starts where it may be.
+    rustix::process::chdir(&image.cwd).map_err(at(Step::EnterDirectory))?;
+    sys::default_signals();
+    match armour {
+        None => Ok(()),
+        Some(armour) => {
+            let rules = armour.rules.put_in_force();
+            rules.map_err(|error| failed(Step::Landlock, &error))
         }
     }
 }
 
-/// Becomes the command. Returns only when that failed, after writing why to `report`, which an execution closes.
-pub(crate) fn become_command(
-    image: &Image,
-    armour: Option<&Armour>,
-    mut report: PipeWriter,
-    listener: &PipeWriter,
-) -> u8 {
-    let (trouble, error) = execute(image, armour, Wear::Asking(listener));
-    let index = TROUBLES.iter().position(|&t| t == trouble).unwrap_or(0);
-    let errno = error.raw_os_error().unwrap_or(libc::EINVAL).to_le_bytes();
-    let mut bytes = [u8::try_from(index).unwrap_or(0); REPORT_BYTES];
-    bytes[1..].copy_from_slice(&errno);
-    report.write_all(&bytes).ok();
-    EXIT_NOT_EXECUTED
-}
-
-/// Returns what a report says; `None` for the empty report of a successful execution.
-pub(crate) fn read_report(bytes: &[u8]) -> Option<Failure> {
-    let (index, errno) = bytes.split_first()?;
-    let trouble = TROUBLES
-        .get(usize::from(*index))
-        .copied()
-        .unwrap_or(Trouble::Execute);
-    Some(Failure {
-        step: trouble.step(),
-        errno: errno.try_into().map_or(libc::EIO, i32::from_le_bytes),
-    })
-}
-
-fn execute(image: &Image, armour: Option<&Armour>, wear: Wear<'_>) -> (Trouble, io::Error) {
-    match prepare(image, armour, wear) {
-        Err(trouble) => trouble,
-        Ok(()) => try_programs(image),
-    }
-}
-
-/// Puts on this process all that the command will wear.
-pub(crate) fn put_on(image: &Image, armour: Option<&Armour>) -> Result<(), Failure> {
-    prepare(image, armour, Wear::Plain).map_err(|(trouble, error)| Failure {
-        step: trouble.step(),
-        errno: error.raw_os_error().unwrap_or(libc::EINVAL),
-    })
-}
-
-fn prepare(
-    image: &Image,
-    armour: Option<&Armour>,
-    wear: Wear<'_>,
-) -> Result<(), (Trouble, io::Error)> {
-    let at = |trouble| move |error: rustix::io::Errno| (trouble, io::Error::from(error));
-    // An own session: no terminal to push characters into, and one process group to signal.
-    rustix::process::setsid().map_err(at(Trouble::Session))?;
-    rustix::process::umask(Mode::WGRP | Mode::WOTH);
-    set_limits(&image.limits).map_err(at(Trouble::Limits))?;
-    rustix::thread::set_no_new_privs(true).map_err(at(Trouble::Privileges))?;
-    drop_capabilities().map_err(at(Trouble::Privileges))?;
-    sys::close_from_on_exec(3).map_err(|error| (Trouble::Privileges, error))?;
-    // After the capabilities are gone, so that the command starts where it may be.
-    rustix::process::chdir(&image.cwd).map_err(at(Trouble::Directory))?;
-    sys::default_signals();
-    if let Some(armour) = armour {
-        let rules = armour.rules.put_in_force();
-        rules.map_err(|error| (Trouble::Landlock, error))?;
-        // Last: it refuses what the steps above need.
-        let filter = match (wear, &armour.asking) {
-            (Wear::Asking(listener), Some(asking)) => ask(asking, listener),
-            (Wear::Asking(_) | Wear::Plain, _) => sys::filtering::install(&armour.filter),
-        };
-        filter.map_err(|error| (Trouble::Seccomp, error))?;
-    }
-    Ok(())
+fn install_plain(armour: &Armour) -> Result<(), Failure> {
+    sys::filtering::install(&armour.filter).map_err(|error| failed(Step::Seccomp, &error))
 }
 
 /// Puts on the filter that asks. The listener stays open here until the execution, so that it can be fetched.
@@ -202,7 +232,9 @@ fn ask(filter: &[libc::sock_filter], mut listener: &PipeWriter) -> io::Result<()
     // The init may fetch it from, and the recorder look at, a process that does not hide. Nobody else is there yet.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     let fd = sys::notifying::install(filter)?.into_raw_fd();
-    listener.write_all(&fd.to_le_bytes())
+    // Should the init be gone, so is this process.
+    listener.write_all(&fd.to_le_bytes()).ok();
+    Ok(())
 }
 
 fn drop_capabilities() -> rustix::io::Result<()> {
@@ -238,20 +270,18 @@ fn set_limit(resource: Resource, limit: Option<u64>, more: u64) -> rustix::io::R
 }
 
 /// Tries one place after the other, as a shell does: what exists but cannot be executed is remembered, the rest is passed by.
-fn try_programs(image: &Image) -> (Trouble, io::Error) {
-    let mut worst = (
-        Trouble::NotFound,
-        io::Error::from_raw_os_error(libc::ENOENT),
-    );
+fn try_programs(image: &Image) -> Failure {
+    let missing = io::Error::from_raw_os_error(libc::ENOENT);
+    let mut worst = failed(Step::FindCommand, &missing);
     for program in &image.programs {
         let error = sys::exec(program, &image.argv, &image.env);
         match error.raw_os_error() {
             Some(libc::ENOENT) if rustix::fs::stat(program).is_ok() => {
-                return (Trouble::NoInterpreter, error);
+                return failed(Step::FindInterpreter, &error);
             }
             Some(libc::ENOENT | libc::ENOTDIR) => {}
-            Some(libc::EACCES) => worst = (Trouble::Execute, error),
-            Some(_) | None => return (Trouble::Execute, error),
+            Some(libc::EACCES) => worst = failed(Step::Execute, &error),
+            Some(_) | None => return failed(Step::Execute, &error),
         }
     }
     worst

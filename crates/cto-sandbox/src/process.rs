@@ -3,31 +3,32 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions};
 
 use crate::error::LaunchError;
-use crate::inside::LAUNCHER_NAME;
+use crate::launcher::Launcher;
 
 /// The launcher process. Dropping it, also by a panic in the sink, cuts the life-line and waits.
 pub(crate) struct Process {
-    pub(crate) child: Option<Child>,
+    /// A child of this process that was not waited for yet.
+    pub(crate) pid: Option<Pid>,
     pub(crate) control: Option<UnixStream>,
 }
 
 impl Process {
     pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
-        let mut child = self.child.take().ok_or(io::ErrorKind::NotFound)?;
-        child.wait()
+        wait(self.pid.take().ok_or(io::ErrorKind::NotFound)?)
     }
 
     /// Lets a thread wait for a launcher that hangs in the kernel, so that it leaves no zombie should it ever end.
     pub(crate) fn leave_behind(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            std::thread::spawn(move || child.wait());
+        if let Some(pid) = self.pid.take() {
+            std::thread::spawn(move || wait(pid));
         }
     }
 }
@@ -35,8 +36,18 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.control = None;
-        if let Some(mut child) = self.child.take() {
-            child.wait().ok();
+        if let Some(pid) = self.pid.take() {
+            wait(pid).ok();
+        }
+    }
+}
+
+fn wait(pid: Pid) -> io::Result<ExitStatus> {
+    loop {
+        match rustix::process::waitpid(Some(pid), WaitOptions::empty()) {
+            Ok(Some((_, status))) => return Ok(ExitStatus::from_raw(status.as_raw())),
+            Ok(None) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -45,31 +56,17 @@ pub(crate) fn io_error(what: &'static str) -> impl Fn(io::Error) -> LaunchError 
     move |source| LaunchError::Io { what, source }
 }
 
-/// Starts the launcher with an empty environment, its own process group, and nothing open but the three descriptors.
+/// Starts a launcher with an empty environment, its own process group, and nothing open but the three descriptors.
 /// Returns it with the harness's end of its control socket.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place where a process tree starts"
-)]
 pub(crate) fn spawn(
-    program: &Path,
+    launcher: &Launcher,
     [stdout, stderr]: [OwnedFd; 2],
-) -> Result<(Child, UnixStream), LaunchError> {
+) -> Result<(Pid, UnixStream), LaunchError> {
     let (ours, theirs) = UnixStream::pair().map_err(io_error("make a control socket"))?;
     unblock(ours.as_fd()).map_err(io_error("make a pipe non-blocking"))?;
-    let child = Command::new(program)
-        .arg0(LAUNCHER_NAME)
-        .env_clear()
-        .process_group(0)
-        .stdin(OwnedFd::from(theirs))
-        .stdout(stdout)
-        .stderr(stderr)
-        .spawn()
-        .map_err(|source| LaunchError::Launcher {
-            program: program.to_owned(),
-            source,
-        })?;
-    Ok((child, ours))
+    let streams = [theirs.as_fd(), stdout.as_fd(), stderr.as_fd()];
+    let pid = launcher.pad.launcher(&launcher.program, streams)?;
+    Ok((pid, ours))
 }
 
 pub(crate) fn unblock(fd: BorrowedFd<'_>) -> io::Result<()> {

@@ -186,6 +186,7 @@ impl Post<'_> {
                 filter: seccomp::filter(),
                 movers: handover.mover.map(Movers::new),
                 witness,
+                begun: false,
             })
         });
         if served.is_err() {
@@ -226,6 +227,8 @@ struct Service {
     filter: Vec<libc::sock_filter>,
     movers: Option<Movers>,
     witness: Witness,
+    /// Whether the command was executed. What its process tried before was the sandbox itself.
+    begun: bool,
 }
 
 /// Enters the user namespace and the root of the command, with the host's `/proc` in hand.
@@ -258,6 +261,17 @@ impl Service {
             return Ok(());
         };
         let verdict = seccomp::verdict(&self.filter, &asked.call);
+        self.begun |= asked.call.is_execution();
+        if !self.begun {
+            let refused = verdict != Verdict::Allow;
+            let answer = if refused {
+                Answer::Fail(libc::EPERM)
+            } else {
+                Answer::GoOn
+            };
+            self.listener.answer(asked.id, answer);
+            return Ok(());
+        }
         let sight = match verdict {
             Verdict::Allow => self.witness.attempt(&asked),
             Verdict::Refuse => Ok(Some(self.witness.denied(&asked))),

@@ -149,6 +149,14 @@ pub(crate) struct Call {
     pub(crate) arguments: [u64; 6],
 }
 
+impl Call {
+    /// Returns whether the caller asks to become another program.
+    pub(crate) fn is_execution(&self) -> bool {
+        let number = c_long::from(self.number);
+        number == libc::SYS_execve || number == libc::SYS_execveat
+    }
+}
+
 /// What a filter wants done with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {

@@ -114,19 +114,20 @@ impl<'a, 'h> Running<'a, 'h> {
             unblock(end).map_err(io_error("make a pipe non-blocking"))?;
         }
         let output = [to_stdout.into(), to_stderr.into()];
-        let (child, ours, container) = match &launcher.means {
+        let (pid, ours, container) = match &launcher.means {
             Means::Container(engine) => {
                 let started = container::start(launcher, engine, request, output)?;
-                (started.engine, started.control, Some(started.running))
+                let pid = i32::try_from(started.engine.id()).ok();
+                let pid = pid.and_then(Pid::from_raw);
+                (pid, started.control, Some(started.running))
             }
             Means::Native | Means::Weak | Means::Bwrap { .. } | Means::None => {
-                let (child, ours) = spawn(&launcher.program, output)?;
-                (child, ours, None)
+                let (pid, ours) = spawn(launcher, output)?;
+                (Some(pid), ours, None)
             }
         };
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let process = Process {
-            child: Some(child),
+            pid,
             control: Some(ours),
         };
         let exit = pid
@@ -340,6 +341,10 @@ impl<'a, 'h> Running<'a, 'h> {
             };
         };
         facts.fallback = facts.fallback.or(heard.refusal.map(Fallback::Refused));
+        let proof = heard.proved.map(|proved| {
+            facts.inner.recorder = proved.recorder;
+            proved.proof
+        });
         // A supervisor that is killed at once may not have said it; only the command writes there.
         let started = heard.started || output.stdout_bytes > 0;
         let (end, stopped_by) = match (&heard.ended, started) {
@@ -371,7 +376,7 @@ impl<'a, 'h> Running<'a, 'h> {
                 container.unwrap_or_else(|| ending.survivors(facts.class)),
             ),
             limit_hit: heard.ended.as_ref().and_then(|ended| ended.limit_hit),
-            proof: heard.proof,
+            proof,
             facts: Some(facts),
             recorded: heard.recorded,
         })

@@ -70,20 +70,30 @@ pub(crate) fn unshare(flag: c_int) -> io::Result<()> {
     check(unsafe { libc::unshare(flag) })
 }
 
-/// Closes every descriptor from `first` on.
-pub(crate) fn close_from(first: c_uint) -> io::Result<()> {
-    close_range(first, 0)
+/// The first descriptor that is none of the three streams.
+const AFTER_STREAMS: c_uint = 3;
+
+/// Closes every descriptor but the three streams and, if there is one, `kept`.
+pub(crate) fn close_all_but(kept: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let kept = kept.and_then(|fd| c_uint::try_from(fd.as_raw_fd()).ok());
+    let Some(kept) = kept.filter(|&kept| kept >= AFTER_STREAMS) else {
+        return close_range(AFTER_STREAMS, c_uint::MAX, 0);
+    };
+    if kept > AFTER_STREAMS {
+        close_range(AFTER_STREAMS, kept - 1, 0)?;
+    }
+    close_range(kept.saturating_add(1), c_uint::MAX, 0)
 }
 
-/// Marks every descriptor from `first` on to be closed by the next execution.
-pub(crate) fn close_from_on_exec(first: c_uint) -> io::Result<()> {
-    close_range(first, libc::CLOSE_RANGE_CLOEXEC)
+/// Marks every descriptor but the three streams to be closed by the next execution.
+pub(crate) fn close_all_on_exec() -> io::Result<()> {
+    close_range(AFTER_STREAMS, c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
 }
 
-fn close_range(first: c_uint, flags: c_uint) -> io::Result<()> {
+fn close_range(first: c_uint, last: c_uint, flags: c_uint) -> io::Result<()> {
     // SAFETY: takes no pointer. Callers hold no descriptor in that range that they will use again (launcher at its start),
     // or only mark them.
-    let result = unsafe { libc::syscall(libc::SYS_close_range, first, c_uint::MAX, flags) };
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {
@@ -99,7 +109,7 @@ pub(crate) fn become_stdin(fd: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Makes these the standard output and error.
-pub(crate) fn become_output([stdout, stderr]: &[OwnedFd; 2]) -> io::Result<()> {
+pub(crate) fn become_output([stdout, stderr]: [BorrowedFd<'_>; 2]) -> io::Result<()> {
     for (fd, number) in [(stdout, libc::STDOUT_FILENO), (stderr, libc::STDERR_FILENO)] {
         // SAFETY: as for standard input.
         let result = unsafe { libc::dup2(fd.as_raw_fd(), number) };
@@ -251,13 +261,15 @@ pub(crate) fn exec(program: &CStr, argv: &[CString], env: &[CString]) -> io::Err
 pub(crate) fn empty_bounding_set() -> io::Result<()> {
     for capability in 0..CAPABILITY_MAX {
         // SAFETY: takes numbers only.
+        let dropped = check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) });
+        let Err(error) = dropped else { continue };
+        // SAFETY: takes numbers only.
         match unsafe { libc::prctl(libc::PR_CAPBSET_READ, capability, 0, 0, 0) } {
-            0 => continue,
-            1 => {}
+            0 => {}
+            1 => return Err(error),
+            // There is no such capability, nor any after it.
             _ => break,
         }
-        // SAFETY: takes numbers only.
-        check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) })?;
     }
     Ok(())
 }

@@ -20,10 +20,34 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// A user namespace that shows what is root's as this user's, and is used for nothing else.
+#[derive(Debug)]
+pub(crate) struct Owners {
+    id: u32,
+    pub(crate) namespace: OwnedFd,
+}
+
+impl Owners {
+    pub(crate) fn of(id: u32) -> io::Result<Self> {
+        let namespace = namespace(id)?;
+        Ok(Self { id, namespace })
+    }
+}
+
 /// Takes hold of all sources as root, with the owners changed. Fails where a file system cannot do that.
-pub(crate) fn open_for(policy: &Policy, root: &RootPolicy) -> Result<Sources, Failure> {
-    let owners = owners(policy.run_as).map_err(|error| failure(Step::DropPrivileges, &error))?;
-    Sources::open(policy, root, Some(owners.as_fd()))
+pub(crate) fn open_for(
+    policy: &Policy,
+    root: &RootPolicy,
+    ahead: Option<&Owners>,
+) -> Result<Sources, Failure> {
+    let open = |owners: &Owners| Sources::open(policy, root, Some(owners.namespace.as_fd()));
+    match ahead.filter(|owners| owners.id == policy.run_as) {
+        Some(owners) => open(owners),
+        None => {
+            let made = Owners::of(policy.run_as);
+            open(&made.map_err(|error| failure(Step::DropPrivileges, &error))?)
+        }
+    }
 }
 
 /// Becomes another user for good.
@@ -42,7 +66,7 @@ pub(crate) fn become_user(id: u32) -> io::Result<()> {
 }
 
 /// Returns a user namespace that maps root to `id`, and everybody else to himself.
-fn owners(id: u32) -> io::Result<OwnedFd> {
+fn namespace(id: u32) -> io::Result<OwnedFd> {
     let parent = rustix::process::getpid();
     let holder = sys::fork_into(libc::CLONE_NEWUSER, || {
         // Whoever started it may be killed before it can end this: then it ends by itself, also if that was before this line.

@@ -15,7 +15,7 @@ use crate::attempt::{Attempt, Recorded, Recorder};
 use crate::facts::{Facts, Refusal};
 use crate::limit_hit::LimitHit;
 use crate::outcome::End;
-use crate::proof::InsideProof;
+use crate::payload::Proved;
 pub(crate) use crate::provider::Way;
 use crate::request::{Access, LaunchRequest, Network, UNPRIVILEGED_ID};
 use crate::root::Root;
@@ -221,25 +221,25 @@ impl Policy {
         if &magic != MAGIC || length > POLICY_BYTES_MAX {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let mut json = Vec::new();
+        let mut json = Vec::with_capacity(length as usize);
         from.take(u64::from(length)).read_to_end(&mut json)?;
         Ok(serde_json::from_slice(&json)?)
     }
 }
 
-/// What the launcher and the init say, in this order: at most one `Refused`, at most one `Proved`, then `Failed`, or `Ready`
-/// and what follows it. Attempts come in between from `Ready` on, and their totals after everything else.
+/// What the launcher and the init say, in this order: at most one `Refused`, then `Failed`, or `Ready` and what follows it.
+/// Attempts come in between from `Ready` on, and their totals after everything else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
     /// The namespaces were refused; the launcher goes on without.
     Refused(Refusal),
-    /// The sandbox was tried from within, and held.
-    Proved(InsideProof),
     /// The endpoint listens; its listeners come with these words. It is answered before anything else happens.
     Listening,
     /// Everything but the command itself stands.
     Ready(Facts),
+    /// The command's process tried its sandbox from within, and it held.
+    Proved(Proved),
     /// The command was executed.
     Started,
     /// The command was not executed, and will not be.

@@ -97,7 +97,7 @@ fn in_place(policy: &Policy, root: &RootPolicy) -> Vec<Shown> {
 
 /// Stops being root, where the sources can be shown to another user; else bwrap runs as root, and the class says so.
 fn staged(policy: &Policy, root: &RootPolicy) -> Result<Vec<Shown>, Failure> {
-    let Ok(sources) = unprivileged::open_for(policy, root) else {
+    let Ok(sources) = unprivileged::open_for(policy, root, None) else {
         return Ok(in_place(policy, root));
     };
     let shown = stage(sources).map_err(|error| failure(Step::DropPrivileges, &error))?;

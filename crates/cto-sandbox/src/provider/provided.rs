@@ -6,7 +6,7 @@
 use std::os::unix::net::UnixStream;
 
 use crate::building::Built;
-use crate::canary::{self, Plan};
+use crate::canary::{MountTable, Plan};
 use crate::facts::{Applied, Confiner, Facts, RootFacts};
 use crate::init::{self, Gear, say};
 use crate::inside::{hide_from_command, open_endpoint};
@@ -30,7 +30,7 @@ pub(crate) fn run(control: &UnixStream, policy: &Policy, image: Image, outside: 
         true => image,
         false => image.without_process_limit(),
     };
-    match prepare(control, policy, &image, outside) {
+    match prepare(control, policy, outside) {
         Ok(Some(gear)) => init::supervise(control, &image, Some(gear), Class::Process),
         // The harness is gone or wants an end.
         Ok(None) => wire::EXIT_ORDERLY,
@@ -44,7 +44,6 @@ pub(crate) fn run(control: &UnixStream, policy: &Policy, image: Image, outside: 
 fn prepare(
     control: &UnixStream,
     policy: &Policy,
-    image: &Image,
     outside: &Outside,
 ) -> Result<Option<Gear>, Failure> {
     let root = policy
@@ -62,10 +61,8 @@ fn prepare(
         // The recorder looks from outside, where only a native launch has a process.
         asking: None,
     };
-    let plan = Plan::of(policy, root, &built);
+    let plan = Plan::of(policy, root, &built, MountTable::Own);
     let watch = TreeWatch::of(policy, built).map_err(|error| failure(Step::SetLimits, &error))?;
-    let (proof, _) = canary::prove(&plan, image, &armour)?;
-    say(control, &Message::Proved(proof));
     let network = match policy.network {
         Network::None => Applied::Yes,
         Network::Host => Applied::NotAsked,
@@ -102,6 +99,7 @@ fn prepare(
     say(control, &Message::Ready(facts));
     Ok(Some(Gear {
         armour,
+        plan,
         watch,
         post: None,
     }))

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use libc::sock_filter;
 
 use crate::building::Built;
-use crate::canary::{self, Plan};
+use crate::canary::{MountTable, Plan};
 use crate::facts::{Applied, Confiner, Facts, Fallback, RootFacts};
 use crate::init::{self, Gear, say};
 use crate::inside::hide_from_command;
@@ -28,7 +28,7 @@ const RETURN: u16 = 0x06; // BPF_RET | BPF_K
 
 /// Runs the command to its end, or says why not.
 pub(crate) fn run(control: &UnixStream, policy: &Policy, image: &Image) -> u8 {
-    match prepare(control, policy, image) {
+    match prepare(control, policy) {
         Ok(gear) => init::supervise(control, image, Some(gear), Class::Weak),
         Err(failure) => {
             say(control, &Message::Failed(failure));
@@ -37,7 +37,7 @@ pub(crate) fn run(control: &UnixStream, policy: &Policy, image: &Image) -> u8 {
     }
 }
 
-fn prepare(control: &UnixStream, policy: &Policy, image: &Image) -> Result<Gear, Failure> {
+fn prepare(control: &UnixStream, policy: &Policy) -> Result<Gear, Failure> {
     let at = |step: Step| move |error: std::io::Error| failure(step, &error);
     let root = policy.root.as_ref().ok_or(Failure {
         step: Step::Prepare,
@@ -67,11 +67,7 @@ fn prepare(control: &UnixStream, policy: &Policy, image: &Image) -> Result<Gear,
         filter: filter(policy.network),
         asking: None,
     };
-    let plan = Plan::of(policy, root, &built);
-    let (mut proof, _) = canary::prove(&plan, image, &armour)?;
-    // The host's own table, which proves nothing and is nobody's business.
-    proof.mounts.clear();
-    say(control, &Message::Proved(proof));
+    let plan = Plan::of(policy, root, &built, MountTable::Hosts);
     let facts = Facts {
         class: Class::Weak,
         read_only: Applied::Yes,
@@ -89,6 +85,7 @@ fn prepare(control: &UnixStream, policy: &Policy, image: &Image) -> Result<Gear,
     say(control, &Message::Ready(facts));
     Ok(Gear {
         armour,
+        plan,
         watch: None,
         post: None,
     })

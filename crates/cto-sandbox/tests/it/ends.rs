@@ -154,7 +154,7 @@ fn a_binary_that_is_no_launcher_is_an_error_by_name() {
     };
     assert_eq!(
         launch("/bin/true"),
-        "launcher `/bin/true` did not answer (exit status: 0)"
+        "launcher `/bin/true` did not answer (it hung up)"
     );
     assert_eq!(
         launch("/no/launcher"),

@@ -11,6 +11,7 @@ mod files;
 mod foresight;
 mod harness;
 mod honest;
+mod killing;
 mod proof;
 mod providers;
 mod recorder;

@@ -94,7 +94,7 @@ attempt("read", lambda: opened(OUTSIDE + "/secret", os.O_RDONLY))
          attempt open for writing: /case/space/folder/../etc/passwd
          attempt open for writing: /proc/self/root/usr/bin/env
          attempt open for writing: /proc/thread-self/root/usr/bin/env
-         attempt open for writing: /proc/3/root/usr/bin/env
+         attempt open for writing: /proc/2/root/usr/bin/env
          attempt open for writing: /proc/1/root/usr/bin/env
          attempt open for writing: /proc/self/cwd/../usr/bin/env
          attempt open for writing: /proc/1/mem

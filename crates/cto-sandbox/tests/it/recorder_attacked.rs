@@ -47,13 +47,13 @@ thread.join()
     assert_eq!(
         seen,
         [
-            "open for writing /usr/hidden python3 (pid 3)",
-            "open for writing /usr/named two\\nlines (pid 3)",
-            "open for writing (could not be read) python3 (pid 3)",
-            "signal process 1 python3 (pid 3)",
-            "own filter  python3 (pid 3)",
-            "open for writing /usr/after python3 (pid 3)",
-            "open for writing /usr/thread python3 (pid 3)",
+            "open for writing /usr/hidden python3 (pid 2)",
+            "open for writing /usr/named two\\nlines (pid 2)",
+            "open for writing (could not be read) python3 (pid 2)",
+            "signal process 1 python3 (pid 2)",
+            "own filter  python3 (pid 2)",
+            "open for writing /usr/after python3 (pid 2)",
+            "open for writing /usr/thread python3 (pid 2)",
         ],
         "{ran:?}"
     );
