@@ -6,8 +6,9 @@
 use std::path::Path;
 
 use crate::error::LaunchError;
-use crate::facts::{self, Facts};
+use crate::facts::Facts;
 use crate::launcher::Launcher;
+use crate::layers::{self, Asked};
 use crate::outcome::{Class, Confinement, Proof, Survivors};
 use crate::request::LaunchRequest;
 
@@ -28,7 +29,7 @@ impl Foresight {
     /// Returns what is known before there is a request.
     #[must_use]
     pub fn before_a_request(&self) -> Confinement {
-        facts::confinement(&self.facts, None, nothing_yet())
+        layers::confinement(&self.facts, None, nothing_yet())
     }
 
     /// Returns what a launch of this request will be held by, if it comes to its command at all.
@@ -38,13 +39,13 @@ impl Foresight {
         let facts = linux::for_request(&self.facts, request, self.launcher_forced);
         #[cfg(not(target_os = "linux"))]
         let facts = self.facts.clone();
-        let asked = facts::Asked {
+        let asked = Asked {
             limits: &request.limits,
             tree: request.tree,
             network: request.network,
             read_only: request.read_only_paths(),
         };
-        facts::confinement(&facts, Some(asked), nothing_yet())
+        layers::confinement(&facts, Some(asked), nothing_yet())
     }
 }
 

@@ -15,6 +15,7 @@ mod error;
 mod facts;
 mod foresight;
 mod launcher;
+mod layers;
 mod limit_hit;
 mod outcome;
 mod pad;

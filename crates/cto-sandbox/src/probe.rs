@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::facts::{self, Applied, Facts, Fallback};
+use crate::facts::{Applied, Facts, Fallback};
 use crate::launcher::Launcher;
 use crate::outcome::{Confinement, Proof, Survivors};
 
@@ -16,7 +16,7 @@ pub fn probe() -> Confinement {
                 proof: Proof::NothingStarted,
             };
             let nothing = Facts::group(Some(Fallback::WrongSystem), 0, Applied::NotAsked);
-            facts::confinement(&nothing, None, survivors)
+            crate::layers::confinement(&nothing, None, survivors)
         }
     }
 }

@@ -12,10 +12,11 @@ use crate::attempt::Said;
 use crate::endpoint::{Host, Reception};
 use crate::error::LaunchError;
 use crate::escalation::{Action, Escalation};
-use crate::facts::{self, Applied, Asked, Facts, Fallback};
+use crate::facts::{Applied, Facts, Fallback};
 use crate::heard::Heard;
 use crate::launch_failure::failure_error;
 use crate::launcher::Launcher;
+use crate::layers::{self, Asked};
 use crate::outcome::{Class, End, Outcome, OutputTotals, Proof, StopCause, Stream, Survivors};
 use crate::output::{Output, Sink, not_now};
 use crate::process::{Process, io_error, spawn, unblock};
@@ -64,7 +65,7 @@ fn not_started(request: &LaunchRequest, start: Instant) -> Outcome {
         cpu: None,
         peak_rss_bytes: None,
         output: OutputTotals::default(),
-        confinement: facts::confinement(&nothing, Some(asked(request)), survivors),
+        confinement: layers::confinement(&nothing, Some(asked(request)), survivors),
         limit_hit: None,
         proof: None,
         facts: None,
@@ -370,7 +371,7 @@ impl<'a, 'h> Running<'a, 'h> {
                 .map(|ended| Duration::from_micros(ended.cpu_micros)),
             peak_rss_bytes: heard.ended.as_ref().map(|ended| ended.peak_rss_bytes),
             output,
-            confinement: facts::confinement(
+            confinement: layers::confinement(
                 &facts,
                 Some(asked(request)),
                 container.unwrap_or_else(|| ending.survivors(facts.class)),

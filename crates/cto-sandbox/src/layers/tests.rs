@@ -1,4 +1,5 @@
 use super::*;
+use crate::facts::{BaseStep, Confiner, Refusal};
 use crate::outcome::Proof;
 
 const EPERM: i32 = 1;
