@@ -122,6 +122,8 @@ pub(crate) struct Facts {
     pub(crate) inner: RootFacts,
     pub(crate) by: Confiner,
     pub(crate) endpoint: Applied,
+    /// A bound of the kernel's on all memory of the tree; made and known by the harness alone.
+    pub(crate) memory_group: Applied,
 }
 
 impl Facts {
@@ -141,6 +143,7 @@ impl Facts {
             inner: RootFacts::NOT_ASKED,
             by: Confiner::NATIVE,
             endpoint: Applied::NotAsked,
+            memory_group: Applied::NotAsked,
         }
     }
 

@@ -10,13 +10,15 @@ use crate::facts::Facts;
 use crate::launcher::Launcher;
 use crate::layers::{self, Asked};
 use crate::outcome::{Class, Confinement, Proof, Survivors};
+use crate::provider::Means;
 use crate::request::LaunchRequest;
 
 /// What will be in force, for any request by the same launcher in the same place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foresight {
     facts: Facts,
-    launcher_forced: bool,
+    forced: bool,
+    means: Means,
 }
 
 impl Foresight {
@@ -36,7 +38,7 @@ impl Foresight {
     #[must_use]
     pub fn of(&self, request: &LaunchRequest) -> Confinement {
         #[cfg(target_os = "linux")]
-        let facts = linux::for_request(&self.facts, request, self.launcher_forced);
+        let facts = linux::for_request(self, request);
         #[cfg(not(target_os = "linux"))]
         let facts = self.facts.clone();
         let asked = Asked {
@@ -57,7 +59,8 @@ impl Launcher {
     pub fn foresee(&self, folder: &Path) -> Result<Foresight, LaunchError> {
         Ok(Foresight {
             facts: linux::foresee(self, folder)?,
-            launcher_forced: self.force_group,
+            forced: self.force_group,
+            means: self.means.clone(),
         })
     }
 
@@ -108,10 +111,12 @@ mod linux {
     use std::path::{Path, PathBuf};
     use std::time::Duration;
 
+    use super::Foresight;
     use crate::attempt::Recorder;
     use crate::error::LaunchError;
     use crate::facts::{Applied, Confiner, Facts, Fallback, LandlockFact, RootFacts};
     use crate::launcher::Launcher;
+    use crate::memory_group::MemoryGroup;
     use crate::outcome::{Class, Provider};
     use crate::probe;
     use crate::provider::{Means, Way};
@@ -169,8 +174,12 @@ mod linux {
     }
 
     /// The rest depends on the request only for root: whether all that it binds can be shown to another user.
-    pub(super) fn for_request(facts: &Facts, request: &LaunchRequest, forced: bool) -> Facts {
-        let mut facts = facts.clone();
+    pub(super) fn for_request(foresight: &Foresight, request: &LaunchRequest) -> Facts {
+        let mut facts = foresight.facts.clone();
+        facts.memory_group = match MemoryGroup::of(request, &foresight.means) {
+            Some(_) => Applied::Yes,
+            None => Applied::NotAsked,
+        };
         facts.inner.recorder = match request.recorder {
             Recorder::On => facts.inner.recorder,
             Recorder::Off => Applied::NotAsked,
@@ -179,7 +188,8 @@ mod linux {
             Some(_) => facts.network,
             None => Applied::NotAsked,
         };
-        let native = facts.by.provider == Provider::Native && facts.class.has_init() && !forced;
+        let native =
+            facts.by.provider == Provider::Native && facts.class.has_init() && !foresight.forced;
         match (&request.root, native) {
             (Root::Built(_), true) => with_owners(facts, request),
             (Root::Host, true) => Facts {

@@ -283,6 +283,7 @@ fn init_main(
         },
         by: Confiner::NATIVE,
         endpoint,
+        memory_group: Applied::NotAsked,
     };
     say(control, &Message::Ready(facts));
     init::supervise(control, image, gear, Class::Process)

@@ -309,12 +309,16 @@ fn limits(facts: &Facts, asked: Option<Asked<'_>>) -> (bool, String) {
     } else {
         ""
     };
+    let memory = match facts.memory_group {
+        Applied::Yes => " (looked at, and held by a control group)",
+        Applied::NotAsked | Applied::Refused { .. } => " (looked at)",
+    };
     let set: Vec<String> = [
         ("cpu seconds", limits.cpu_seconds, ""),
         ("file bytes", limits.file_bytes, ""),
         ("open files", limits.open_files, ""),
         ("processes", limits.processes, exempt),
-        ("memory bytes", tree.memory_bytes, " (looked at)"),
+        ("memory bytes", tree.memory_bytes, memory),
         ("disk bytes", tree.disk_bytes, " (looked at)"),
         ("disk files", tree.disk_files, " (looked at)"),
     ]

@@ -47,6 +47,8 @@ mod inside;
 #[cfg(target_os = "linux")]
 mod launch_failure;
 #[cfg(target_os = "linux")]
+mod memory_group;
+#[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
 mod mover;

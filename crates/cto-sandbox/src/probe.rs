@@ -64,6 +64,7 @@ mod linux {
                 inner: RootFacts::NOT_ASKED,
                 by: Confiner::NATIVE,
                 endpoint: Applied::NotAsked,
+                memory_group: Applied::NotAsked,
             },
             Err(refusal) => {
                 Facts::group(Some(Fallback::Refused(refusal)), uid, no_capabilities(uid))

@@ -17,6 +17,7 @@ use crate::heard::Heard;
 use crate::launch_failure::failure_error;
 use crate::launcher::Launcher;
 use crate::layers::{self, Asked};
+use crate::memory_group::MemoryGroup;
 use crate::outcome::{Class, End, Outcome, OutputTotals, Proof, StopCause, Stream, Survivors};
 use crate::output::{Output, Sink, not_now};
 use crate::process::{Process, io_error, spawn, unblock};
@@ -85,6 +86,7 @@ fn asked(request: &LaunchRequest) -> Asked<'_> {
 struct Running<'a, 'h> {
     process: Process,
     container: Option<container::Running>,
+    memory: Option<MemoryGroup>,
     exit: OwnedFd,
     output: Output<'a>,
     /// What is still to be written: the policy, then control bytes.
@@ -131,6 +133,9 @@ impl<'a, 'h> Running<'a, 'h> {
             pid,
             control: Some(ours),
         };
+        // Before the launcher is told what to do: all that it starts is in the group from its first page on.
+        let memory = MemoryGroup::of(request, &launcher.means);
+        let memory = memory.filter(|group| pid.is_some_and(|pid| group.take_in(pid).is_ok()));
         let exit = pid
             .ok_or(rustix::io::Errno::SRCH)
             .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()))
@@ -138,6 +143,7 @@ impl<'a, 'h> Running<'a, 'h> {
         Ok(Self {
             process,
             container,
+            memory,
             exit,
             output: Output::new(stdout, stderr, request.limits.output_bytes, sink),
             outgoing,
@@ -341,6 +347,10 @@ impl<'a, 'h> Running<'a, 'h> {
                 }),
             };
         };
+        facts.memory_group = match self.memory {
+            Some(_) => Applied::Yes,
+            None => Applied::NotAsked,
+        };
         facts.fallback = facts.fallback.or(heard.refusal.map(Fallback::Refused));
         let proof = heard.proved.map(|proved| {
             facts.inner.recorder = proved.recorder;
@@ -376,7 +386,11 @@ impl<'a, 'h> Running<'a, 'h> {
                 Some(asked(request)),
                 container.unwrap_or_else(|| ending.survivors(facts.class)),
             ),
-            limit_hit: heard.ended.as_ref().and_then(|ended| ended.limit_hit),
+            limit_hit: heard
+                .ended
+                .as_ref()
+                .and_then(|ended| ended.limit_hit)
+                .or_else(|| self.memory.as_ref().and_then(MemoryGroup::hit)),
             proof,
             facts: Some(facts),
             recorded: heard.recorded,

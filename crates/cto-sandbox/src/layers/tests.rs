@@ -22,6 +22,7 @@ fn full() -> Facts {
         inner: RootFacts::NOT_ASKED,
         by: Confiner::NATIVE,
         endpoint: Applied::NotAsked,
+        memory_group: Applied::NotAsked,
     }
 }
 

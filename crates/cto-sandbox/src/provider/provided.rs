@@ -91,6 +91,7 @@ fn prepare(
             recorder: Applied::NotAsked,
         },
         endpoint,
+        memory_group: Applied::NotAsked,
         by: Confiner {
             provider: outside.provider,
             own_users,

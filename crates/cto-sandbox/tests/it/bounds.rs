@@ -1,5 +1,6 @@
 //! Bounds of the whole tree: each is reached by a real program, named, and ends everything.
 
+use std::path::Path;
 use std::time::Duration;
 
 use cto_sandbox::{End, LaunchRequest, LimitHit, LimitName, Outcome, StopCause};
@@ -9,9 +10,10 @@ use crate::workshop::Workshop;
 
 const MIB: u64 = 1024 * 1024;
 const PYTHON: &str = "/usr/bin/python3";
+const MEMORY_GROUPS: &str = "/sys/fs/cgroup/memory";
 
 fn can_run() -> bool {
-    has_namespaces() && std::path::Path::new(PYTHON).exists()
+    has_namespaces() && Path::new(PYTHON).exists()
 }
 
 #[track_caller]
@@ -116,6 +118,59 @@ time.sleep(1000)";
         request.tree.memory_bytes = Some(128 * MIB);
         hit(&request, LimitName::MemoryBytes);
     }
+}
+
+/// Hides from every look, and takes what belongs to no process.
+const HIDDEN_BOMB: &str = "
+import ctypes, os
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+file = os.memfd_create('hidden')
+for _ in range(1024): os.write(file, b'x' * (1 << 20))
+print('all of it')";
+
+#[test]
+fn memory_that_no_look_finds_is_held_by_a_control_group_where_one_can_be_made() {
+    if !can_run() {
+        return;
+    }
+    let workshop = Workshop::new();
+    let mut request = workshop.request(&[PYTHON, "-c", HIDDEN_BOMB]);
+    request.tree.memory_bytes = Some(32 * MIB);
+    let ran = run(&request);
+    let layers = &ran.outcome.confinement.layers;
+    let held = layers
+        .iter()
+        .any(|layer| layer.detail.contains("held by a control group"));
+    assert!(held || !has_memory_groups(), "{ran:?}");
+    if held {
+        let hit = ran.outcome.limit_hit.map(|hit| (hit.limit, hit.allowed));
+        assert_eq!(hit, Some((LimitName::MemoryBytes, 32 * MIB)), "{ran:?}");
+        assert_eq!(
+            (ran.outcome.end, ran.stdout.as_str()),
+            (End::Signaled(9), "")
+        );
+    }
+    assert_eq!(groups_left(Path::new(MEMORY_GROUPS)), 0);
+}
+
+/// Whether this user may make a group below the uppermost one of the older interface.
+fn has_memory_groups() -> bool {
+    let place = Path::new(MEMORY_GROUPS).join("test-of-cto-sandbox");
+    let made = std::fs::create_dir(&place).is_ok();
+    std::fs::remove_dir(place).is_ok() && made
+}
+
+/// Groups below that this process has made and not removed.
+fn groups_left(folder: &Path) -> usize {
+    let prefix = format!("cto-{}-", std::process::id());
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    folders
+        .map(|entry| {
+            let is_ours = entry.file_name().to_string_lossy().starts_with(&prefix);
+            usize::from(is_ours) + groups_left(&entry.path())
+        })
+        .sum()
 }
 
 #[test]
