@@ -1,8 +1,8 @@
 //! One side of `cargo xtask bench sandbox`: starts commands in a root from nothing, and beside them the peers.
 //!
-//! `start ROUNDS FOLDER [BWRAP]` prints, a line each round, nanoseconds of a confined start of `true`, of one with
-//! the recorder on, of bwrap's and of a bare one. `run FOLDER COMMAND…` runs one command confined in that folder and passes its exit code on, `record` the same
-//! with the recorder on.
+//! `start ROUNDS FOLDER [BWRAP]` prints, a line each round, nanoseconds of a confined start of `true`, of one with the
+//! recorder on, of one that is the first of its harness, of bwrap's and of a bare one. `run FOLDER COMMAND…` runs one command
+//! confined in that folder and passes its exit code on, `record` the same with the recorder on.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -204,6 +204,8 @@ mod linux {
         for round in 0..=rounds {
             let native = timed(|| Ok(launch(&launcher, &plain)? == End::Exited(0)))?;
             let with_recorder = timed(|| Ok(launch(&launcher, &recorded)? == End::Exited(0)))?;
+            let first = Launcher::current_exe();
+            let first = timed(|| Ok(launch(&first, &plain)? == End::Exited(0)))?;
             let other = match peer {
                 Some(program) => timed(|| ended(bwrap(program, folder)))?,
                 None => 0,
@@ -211,8 +213,8 @@ mod linux {
             let bare = timed(|| ended(command("true".as_ref())))?;
             // The first of each warms what the others find warm.
             if round > 0 {
-                let line = writeln!(std::io::stdout(), "{native} {with_recorder} {other} {bare}");
-                line.map_err(|e| e.to_string())?;
+                let line = format!("{native} {with_recorder} {first} {other} {bare}");
+                writeln!(std::io::stdout(), "{line}").map_err(|e| e.to_string())?;
             }
         }
         Ok(ExitCode::SUCCESS)
