@@ -4,6 +4,8 @@
 //! what can be refused beyond them is tried in this process. Other providers are only known by trying: one small launch.
 
 use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
 
 use crate::error::LaunchError;
 use crate::facts::Facts;
@@ -12,13 +14,18 @@ use crate::layers::{self, Asked};
 use crate::outcome::{Class, Confinement, Proof, Survivors};
 use crate::provider::Means;
 use crate::request::LaunchRequest;
+#[cfg(target_os = "linux")]
+use crate::unprivileged::Owners;
 
 /// What will be in force, for any request by the same launcher in the same place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Foresight {
     facts: Facts,
     forced: bool,
     means: Means,
+    /// For root: made once, because this process is large and forking it dear.
+    #[cfg(target_os = "linux")]
+    owners: Option<Arc<Owners>>,
 }
 
 impl Foresight {
@@ -57,10 +64,12 @@ impl Launcher {
     /// An error says why these means cannot be had here at all.
     #[cfg(target_os = "linux")]
     pub fn foresee(&self, folder: &Path) -> Result<Foresight, LaunchError> {
+        let owners = linux::owners(self);
         Ok(Foresight {
-            facts: linux::foresee(self, folder)?,
+            facts: linux::foresee(self, folder, owners.as_deref())?,
             forced: self.force_group,
             means: self.means.clone(),
+            owners,
         })
     }
 
@@ -109,6 +118,7 @@ mod linux {
     use std::collections::BTreeMap;
     use std::ffi::OsString;
     use std::path::{Path, PathBuf};
+    use std::sync::Arc;
     use std::time::Duration;
 
     use super::Foresight;
@@ -126,19 +136,30 @@ mod linux {
     use crate::root::{BuiltRoot, Root};
     use crate::stop::StopToken;
     use crate::sys;
-    use crate::unprivileged;
+    use crate::unprivileged::{self, Owners};
     use crate::wire::Policy;
 
     /// A launch that only shows what its provider does.
     const TRIAL_WALL: Duration = Duration::from_secs(120);
 
-    pub(super) fn foresee(launcher: &Launcher, folder: &Path) -> Result<Facts, LaunchError> {
+    /// Returns what shows the files of root to another user, where launches will need it.
+    pub(super) fn owners(launcher: &Launcher) -> Option<Arc<Owners>> {
+        let is_needed = launcher.means == Means::Native && unprivileged::is_root();
+        let owners = is_needed.then(|| Owners::of(UNPRIVILEGED_ID).ok());
+        owners.flatten().map(Arc::new)
+    }
+
+    pub(super) fn foresee(
+        launcher: &Launcher,
+        folder: &Path,
+        owners: Option<&Owners>,
+    ) -> Result<Facts, LaunchError> {
         let uid = rustix::process::geteuid().as_raw();
         match &launcher.means {
             Means::Native if launcher.force_group => {
                 Ok(Facts::group(Some(Fallback::Forced), uid, Applied::Yes))
             }
-            Means::Native => Ok(native(folder)),
+            Means::Native => Ok(native(folder, owners)),
             Means::Weak => weak(uid),
             Means::None => Ok(Facts {
                 class: Class::None,
@@ -152,7 +173,7 @@ mod linux {
         }
     }
 
-    fn native(folder: &Path) -> Facts {
+    fn native(folder: &Path, owners: Option<&Owners>) -> Facts {
         let base = probe::try_here();
         if !base.class.has_init() {
             return base;
@@ -170,6 +191,7 @@ mod linux {
                 ..base
             },
             &request(folder),
+            owners,
         )
     }
 
@@ -191,7 +213,7 @@ mod linux {
         let native =
             facts.by.provider == Provider::Native && facts.class.has_init() && !foresight.forced;
         match (&request.root, native) {
-            (Root::Built(_), true) => with_owners(facts, request),
+            (Root::Built(_), true) => with_owners(facts, request, foresight.owners.as_deref()),
             (Root::Host, true) => Facts {
                 inner: RootFacts::NOT_ASKED,
                 uid: rustix::process::geteuid().as_raw(),
@@ -201,7 +223,7 @@ mod linux {
         }
     }
 
-    fn with_owners(mut facts: Facts, request: &LaunchRequest) -> Facts {
+    fn with_owners(mut facts: Facts, request: &LaunchRequest, owners: Option<&Owners>) -> Facts {
         if !unprivileged::is_root() {
             return facts;
         }
@@ -209,7 +231,7 @@ mod linux {
         let opened = policy
             .root
             .as_ref()
-            .map(|root| unprivileged::open_for(&policy, root, None));
+            .map(|root| unprivileged::open_for(&policy, root, owners));
         (facts.inner.dropped, facts.uid) = match opened {
             None => (Applied::NotAsked, 0),
             Some(Ok(_)) => (Applied::Yes, policy.run_as),

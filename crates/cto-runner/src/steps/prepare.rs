@@ -326,19 +326,21 @@ impl Live<'_> {
         let argv: Vec<String> = spec.argv.iter().map(shown).collect();
         let environment_names: Vec<String> = spec.env.keys().cloned().collect();
         let request = self.backend_request(&prepared.bench, spec.clone())?;
-        let foreseen = self.parts.confining.as_ref().map(|confining| {
-            let seen = confining.foresight.of(&request);
-            sandbox_plan(&seen, &self.limits.limits, confining.from)
+        let confining = self.parts.confining.as_ref();
+        let (foreseen, program) = std::thread::scope(|scope| {
+            // A large file is hashed while the kernel is asked.
+            let program = scope.spawn(|| ProgramFile::find(spec.argv.first()?, &path));
+            let foreseen = confining.map(|confining| {
+                let seen = confining.foresight.of(&request);
+                sandbox_plan(&seen, &self.limits.limits, confining.from)
+            });
+            (foreseen, program.join().ok().flatten())
         });
         let read_paths = self.parts.sandbox.as_ref().map(|s| s.read_paths.clone());
         let sandbox = SandboxPlan {
             read_paths: read_paths.unwrap_or_default(),
             ..foreseen.ok_or_else(|| missing("the sandbox"))?
         };
-        let program = spec
-            .argv
-            .first()
-            .and_then(|program| ProgramFile::find(program, &path));
         let identity = Identity {
             lane: engine.lane(),
             adapter_revision: engine.adapter_revision(),
