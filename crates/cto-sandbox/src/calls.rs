@@ -95,6 +95,7 @@ pub(crate) const REFUSED: &[(c_long, &str)] = &[
 /// Refused only with some of their arguments.
 const REFUSED_IN_PART: &[(c_long, &str)] = &[
     (libc::SYS_clone, "clone"),
+    (libc::SYS_clone3, "clone3"),
     (libc::SYS_ioctl, "ioctl"),
     (libc::SYS_sendto, "sendto"),
     (libc::SYS_sendmsg, "sendmsg"),

@@ -2,7 +2,8 @@
 //!
 //! It is the launcher itself, that is outside the pid namespace, where nobody inside can see or signal it. Should it end,
 //! the init ends with it, and the kernel refuses what would have been asked. What the filter forbids is refused here by the
-//! filter's own verdict on the registers, which nobody can change any more; all else goes on, whatever was seen.
+//! filter's own verdict on the registers, which nobody can change any more; all else goes on, whatever was seen. What lies in
+//! memory decides only how a `clone3` is refused, which never goes on.
 
 mod address;
 pub(crate) mod handover;
@@ -275,6 +276,7 @@ impl Service {
         let sight = match verdict {
             Verdict::Allow => self.witness.attempt(&asked),
             Verdict::Refuse => Ok(Some(self.witness.denied(&asked))),
+            Verdict::Unknown => self.witness.cloning(&asked),
             Verdict::Kill => Ok(Some(self.witness.killed(&asked))),
         };
         // Else the number may belong to another process by now, and so what was seen.
@@ -282,7 +284,13 @@ impl Service {
         match verdict {
             Verdict::Allow if self.witness.hand_on(self.movers.as_mut()) => {}
             Verdict::Allow => self.listener.answer(asked.id, Answer::GoOn),
-            Verdict::Refuse => self.listener.answer(asked.id, Answer::Fail(libc::EPERM)),
+            // The C library then uses `clone`.
+            Verdict::Unknown if matches!(sight, Ok(None)) => {
+                self.listener.answer(asked.id, Answer::Fail(libc::ENOSYS));
+            }
+            Verdict::Refuse | Verdict::Unknown => {
+                self.listener.answer(asked.id, Answer::Fail(libc::EPERM));
+            }
             Verdict::Kill => {
                 if is_real {
                     kill(&asked);

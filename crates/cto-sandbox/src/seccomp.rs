@@ -47,6 +47,11 @@ const NEW_NAMESPACE: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u32;
 
+/// As `clone3` takes it; in the flags of `clone` the same bit is part of a signal's number.
+const NEW_TIME: u32 = libc::CLONE_NEWTIME as u32;
+/// The first version of what `clone3` is given; the kernel reads nothing of a shorter one.
+const CLONE_ARGUMENTS_BYTES_MIN: u64 = 64;
+
 const SOCKET_TYPE_MASK: u32 = 0xf;
 const TCP_FASTOPEN: u32 = 23;
 const TCP_FASTOPEN_CONNECT: u32 = 30;
@@ -56,6 +61,7 @@ const TIOCLINUX: u32 = 0x541c;
 pub(crate) fn filter() -> Vec<sock_filter> {
     build(Answers {
         refuse: REFUSE,
+        unknown: UNKNOWN,
         foreign: KILL,
         watched: &[],
     })
@@ -65,6 +71,7 @@ pub(crate) fn filter() -> Vec<sock_filter> {
 pub(crate) fn asking_filter() -> Vec<sock_filter> {
     build(Answers {
         refuse: ASK,
+        unknown: ASK,
         foreign: ASK,
         watched: WATCHED,
     })
@@ -78,6 +85,8 @@ pub(crate) fn allowing_filter() -> [sock_filter; 1] {
 #[derive(Clone, Copy)]
 struct Answers {
     refuse: u32,
+    /// To a call that this kernel is said not to have.
+    unknown: u32,
     foreign: u32,
     watched: &'static [Watched],
 }
@@ -90,7 +99,10 @@ impl Answers {
 
 fn build(answers: Answers) -> Vec<sock_filter> {
     let Answers {
-        refuse, foreign, ..
+        refuse,
+        unknown,
+        foreign,
+        watched: _,
     } = answers;
     let mut code = Code {
         list: Vec::new(),
@@ -103,7 +115,8 @@ fn build(answers: Answers) -> Vec<sock_filter> {
     for &(call, _) in REFUSED {
         code.when(EQUAL, number(call), refuse);
     }
-    code.when(EQUAL, number(libc::SYS_clone3), UNKNOWN);
+    // Its flags lie in memory, where a filter can't look.
+    code.when(EQUAL, number(libc::SYS_clone3), unknown);
     code.for_call(libc::SYS_clone, |code| {
         code.load_argument(0);
         code.when(ANY_BIT, NEW_NAMESPACE, refuse);
@@ -162,6 +175,8 @@ impl Call {
 pub(crate) enum Verdict {
     Allow,
     Refuse,
+    /// Refuse it as a kernel does that does not have it.
+    Unknown,
     Kill,
 }
 
@@ -170,8 +185,19 @@ pub(crate) fn verdict(filter: &[sock_filter], call: &Call) -> Verdict {
     match run(filter, call) {
         Some(ALLOW) => Verdict::Allow,
         Some(KILL) => Verdict::Kill,
+        Some(UNKNOWN) => Verdict::Unknown,
         Some(_) | None => Verdict::Refuse,
     }
+}
+
+/// Returns whether the kernel would look at what this `clone3` is given, and so at its flags.
+pub(crate) fn has_flags(call: &Call) -> bool {
+    call.arguments[1] >= CLONE_ARGUMENTS_BYTES_MIN
+}
+
+/// Returns whether a `clone3` with these flags wants a namespace of its own.
+pub(crate) fn wants_namespace(flags: u64) -> bool {
+    flags & u64::from(NEW_NAMESPACE | NEW_TIME) != 0
 }
 
 /// Runs a filter as the kernel does.

@@ -10,6 +10,7 @@ use rustix::process::Pid;
 use crate::attempt::{AttemptKind, TARGET_BYTES_MAX};
 use crate::calls::{self, At, Links, Look, Watched};
 use crate::request::Network;
+use crate::seccomp;
 use crate::sys::notifying::Asked;
 
 use super::address::Address;
@@ -27,6 +28,7 @@ const MISSES_MAX: usize = 64;
 /// Most of the list of local sockets that is searched.
 const SOCKETS_BYTES_MAX: usize = 1024 * 1024;
 const INIT: i32 = 1;
+const CLONE3: &str = "clone3";
 
 #[derive(Debug)]
 pub(super) struct Witness {
@@ -78,6 +80,22 @@ impl Witness {
         self.sight(asked, AttemptKind::Denied, name, refused::target(asked))
     }
 
+    /// Looks at a `clone3`, which is refused in any case. `None`: it wants no namespace, and is only told to use `clone`, of
+    /// which the registers say all. An error: its flags could not be read.
+    pub(super) fn cloning(&self, asked: &Asked) -> io::Result<Option<Sight>> {
+        if !seccomp::has_flags(&asked.call) {
+            return Ok(None);
+        }
+        let memory = Memory {
+            thread: asked.thread,
+        };
+        let flags = memory.number(asked.call.arguments[0])?;
+        Ok(seccomp::wants_namespace(flags).then(|| {
+            let target = format!("flags {flags:#x}");
+            self.sight(asked, AttemptKind::Denied, CLONE3, target)
+        }))
+    }
+
     /// Describes a call of another architecture.
     pub(super) fn killed(&self, asked: &Asked) -> Sight {
         let (number, arch) = (asked.call.number, asked.call.architecture);
@@ -87,10 +105,16 @@ impl Witness {
 
     /// Describes a call whose words could not be read.
     pub(super) fn unreadable(&self, asked: &Asked) -> Sight {
-        let watched = calls::watch_of(c_long::from(asked.call.number));
-        let what = watched.map_or("unknown call", |watched| watched.what);
-        let target = "(could not be read)".to_owned();
-        self.sight(asked, AttemptKind::Attempt, what, target)
+        let call = c_long::from(asked.call.number);
+        let (kind, what) = match calls::watch_of(call) {
+            Some(watched) => (AttemptKind::Attempt, watched.what),
+            // Whoever does not go on is refused.
+            None => (
+                AttemptKind::Denied,
+                calls::refused_name(call).unwrap_or("unknown call"),
+            ),
+        };
+        self.sight(asked, kind, what, "(could not be read)".to_owned())
     }
 
     /// Hands the last call to the mover, if it is one for it. `false`: it is still to be answered.

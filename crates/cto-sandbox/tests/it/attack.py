@@ -34,3 +34,10 @@ def connected(family, kind, address):
     with socket.socket(family, kind) as stream:
         stream.settimeout(5)
         stream.connect(address)
+
+
+# The flags stand first; the rest is its oldest form, with the signal that a fork sends at its end.
+def clone3(flags):
+    arguments = struct.pack("8Q", flags, 0, 0, 0, 17, 0, 0, 0)
+    if checked(libc.syscall(435, arguments, len(arguments))) == 0:
+        os._exit(0)

@@ -285,7 +285,9 @@ import fcntl, pty, termios
 call("unshare", 97 if ARM else 272, 0x10000000)
 call("clone", 220 if ARM else 56, 0x10000011, 0, 0, 0, 0)
 call("setns", 268 if ARM else 308, 0, 0)
-call("clone3", 435, 0, 0)
+attempt("clone3", lambda: clone3(0x10000000))
+attempt("clone3", lambda: clone3(0x80))
+attempt("fork", lambda: clone3(0))
 call("mount", 40 if ARM else 165, b"none", b"/mnt", b"tmpfs", 0, 0)
 call("umount", 39 if ARM else 166, b"/proc", 0)
 call("pivot", 41 if ARM else 155, b"/a", b"/b")
@@ -298,6 +300,8 @@ attempt("push", lambda: fcntl.ioctl(slave, termios.TIOCSTI, b"x"))
         "denied unshare: flags 0x10000000
          denied clone: flags 0x10000011
          denied setns: 0x0
+         denied clone3: flags 0x10000000
+         denied clone3: flags 0x80
          denied mount: /mnt
          denied umount2: /proc
          denied pivot_root: /a

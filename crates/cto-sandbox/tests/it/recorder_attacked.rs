@@ -98,6 +98,68 @@ print(all(path.startswith("/case/space/") for path in seen))
 }
 
 #[test]
+fn rt_27_and_49_a_clone3_that_hides_its_flags_is_refused_and_counted() {
+    let workshop = Workshop::recorded();
+    let program = r#"
+call("nowhere", 435, ctypes.c_void_p(0xdead000), 64)
+# Its last bytes are not there; and one too short to say anything.
+import mmap
+edge = mmap.mmap(-1, 8192)
+start = ctypes.addressof(ctypes.c_char.from_buffer(edge))
+checked(libc.mprotect(ctypes.c_void_p(start + 4096), 4096, 0))
+call("edge", 435, ctypes.c_void_p(start + 4092), 64)
+call("short", 435, 0, 0)
+libc.prctl(4, 0, 0, 0, 0)
+attempt("hidden", lambda: clone3(0x20000))
+"#;
+    let Some(ran) = attack(&workshop, program) else {
+        return;
+    };
+    let attempts = ran.attempts.iter().filter(|a| a.what != "exec");
+    let seen: Vec<_> = attempts
+        .map(|a| format!("{} {} {} x{}", a.kind.as_str(), a.what, a.target, a.count))
+        .collect();
+    let expected = [
+        "denied clone3 (could not be read) x2",
+        "denied clone3 flags 0x20000 x1",
+    ];
+    assert_eq!(seen, expected, "{ran:?}");
+    assert_eq!(ran.outcome.recorded.unwrap().blind, 2);
+    assert_eq!(
+        ran.stdout,
+        "nowhere EPERM\nedge EPERM\nshort ENOSYS\nhidden EPERM\n"
+    );
+}
+
+#[test]
+fn rt_27_and_50_flags_that_change_while_they_are_looked_at_make_no_process() {
+    let workshop = Workshop::recorded();
+    let program = r#"
+import threading
+arguments = ctypes.create_string_buffer(struct.pack("8Q", 0, 0, 0, 0, 17, 0, 0, 0), 64)
+stop = False
+def swap():
+    while not stop:
+        for flags in [0, 0x10000000]:
+            ctypes.memmove(arguments, struct.pack("Q", flags), 8)
+thread = threading.Thread(target=swap)
+thread.start()
+seen = set()
+for _ in range(3000):
+    if libc.syscall(435, arguments, 64) == 0:
+        os._exit(9)
+    seen.add(errno.errorcode[ctypes.get_errno()])
+stop = True
+thread.join()
+print(seen <= {"EPERM", "ENOSYS"})
+"#;
+    if let Some(ran) = attack(&workshop, program) {
+        assert_eq!(ran.stdout, "True\n", "{ran:?}");
+        assert_eq!(ran.outcome.end, End::Exited(0), "{ran:?}");
+    }
+}
+
+#[test]
 fn rt_51_a_flood_is_cut_and_counted_and_pushes_nothing_else_out() {
     let workshop = Workshop::recorded();
     let program = r#"

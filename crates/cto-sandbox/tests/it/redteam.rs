@@ -335,14 +335,36 @@ for flag in [NEWUSER, NEWNS, NEWNET, NEWTIME, NEWUSER | NEWNS]:
 namespace = os.open("/proc/self/ns/net", os.O_RDONLY)
 call("setns", 268 if ARM else 308, namespace, 0)
 call("clone3", 435, 0, 0)
+attempt("clone3", lambda: clone3(0))
 child = os.fork()
 if child == 0:
     os._exit(7)
 print("fork", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 "#,
         "unshare EPERM clone EPERM unshare EPERM clone EPERM unshare EPERM clone EPERM unshare EPERM clone EPERM
-         unshare EPERM clone EPERM setns EPERM clone3 ENOSYS fork 7",
+         unshare EPERM clone EPERM setns EPERM clone3 ENOSYS clone3 ENOSYS fork 7",
     );
+}
+
+#[test]
+fn rt_27_clone3_makes_no_namespace_and_threads_do_without_it() {
+    let program = r#"
+import threading
+for flag in [0x10000000, 0x20000, 0x40000000, 0x20000000, 0x80]:
+    attempt("clone3", lambda: clone3(flag))
+call("nowhere", 435, ctypes.c_void_p(0xdead000), 64)
+thread = threading.Thread(target=lambda: print("thread"))
+thread.start()
+thread.join()
+child = os.posix_spawn("/bin/true", ["true"], {})
+print("spawn", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"#;
+    let [plain, recorded] = Workshop::both();
+    for (workshop, answer) in [(plain, "ENOSYS"), (recorded, "EPERM")] {
+        let refused = format!("clone3 {answer} ").repeat(5);
+        let expected = format!("{refused} nowhere {answer} thread spawn 0");
+        gives_in(&workshop, program, &expected);
+    }
 }
 
 #[test]

@@ -13,8 +13,15 @@ def cloned():
         os._exit(0)
 refused(27, "clone", cloned)
 refused(27, "setns", lambda: call(268, 308, os.open("/proc/self/ns/net", os.O_RDONLY), 0))
+def cloned_anew(flags):
+    arguments = struct.pack("8Q", flags, 0, 0, 0, 17, 0, 0, 0)
+    if call(435, 435, arguments, len(arguments)) == 0:
+        os._exit(0)
+for flag in [0, NEWUSER, NEWNS, NEWNET, NEWTIME, NEWUSER | NEWNS]:
+    refused(27, "clone3", lambda: cloned_anew(flag))
 refused(27, "clone3", lambda: call(435, 435, 0, 0))
 works(27, "fork", lambda: os.waitpid(os.fork() or os._exit(0), 0))
+works(27, "thread", lambda: threading.Thread(target=getattr, args=(os, "name")).start())
 
 FAMILIES = {
     28: {
