@@ -9,6 +9,7 @@
 #[cfg(test)]
 mod tests;
 
+use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{EventKind, EventType};
 use cto_contract::words::RunStatus;
 
@@ -90,6 +91,7 @@ pub fn missing_in_log<'a>(log: impl IntoIterator<Item = &'a EventKind>) -> Vec<S
     let mut types = Vec::new();
     let mut extra: &[String] = &[];
     let mut approval = Approval::NotNeeded;
+    let mut lacks_approval = false;
     let mut ending = Ending {
         status: RunStatus::Pass,
         recovered: false,
@@ -106,13 +108,24 @@ pub fn missing_in_log<'a>(log: impl IntoIterator<Item = &'a EventKind>) -> Vec<S
         }
         if let EventKind::RunCompleted(data) = kind {
             ending.status = data.status;
+            lacks_approval = data
+                .blockers
+                .iter()
+                .any(|b| b.code == BlockerCode::ApprovalMissing);
         }
         ending.recovered |= kind.event_type() == EventType::RunRecovered;
     }
     if approval == Approval::NotNeeded && types.iter().any(|e| is_approval(*e)) {
         approval = Approval::Unasked;
     }
-    judge(&types, extra, ending, approval)
+    let mut found = judge(&types, extra, ending, approval);
+    let grants = [EventType::ApprovalGranted, EventType::ApprovalConsumed];
+    if lacks_approval && let Some(event) = types.iter().find(|e| grants.contains(e)) {
+        found.push(format!(
+            "`{event}` stands in the log of a run that had no approval"
+        ));
+    }
+    found
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::text;
 use cto_contract::verify::VerifyCode;
-use cto_contract::words::Action;
+use cto_contract::words::{Action, ApprovalStatus};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -44,6 +44,8 @@ pub(super) struct Facts<'a> {
     pub(super) diff: Option<&'a DiffChecked>,
     pub(super) verification: Option<&'a VerificationCompleted>,
     pub(super) approval_id: Option<&'a str>,
+    /// What was decided about an approval.
+    pub(super) approval: Option<ApprovalStatus>,
     /// What the recorder took for attempts at one of the actions.
     pub(super) attempted: BTreeSet<Action>,
     pub(super) is_recovered: bool,
@@ -52,6 +54,16 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
+    /// Where the approval stands, by the log alone.
+    pub(super) fn approval_status(&self) -> ApprovalStatus {
+        let is_required = |e: &EligibilityDecided| e.decision.approval_required;
+        match (self.approval, self.eligibility.is_some_and(is_required)) {
+            (Some(decided), _) => decided,
+            (None, true) => ApprovalStatus::Requested,
+            (None, false) => ApprovalStatus::NotRequired,
+        }
+    }
+
     pub(super) fn of(log: &'a Log) -> Self {
         let mut facts = Self::default();
         for event in &log.events {
@@ -65,13 +77,13 @@ impl<'a> Facts<'a> {
                 EventKind::PatchApplied(d) => facts.patch = Some(d),
                 EventKind::GitDiffChecked(d) => facts.diff = Some(d),
                 EventKind::VerificationCompleted(d) => facts.verification = Some(d),
+                EventKind::ApprovalGranted(_) => facts.approval = Some(ApprovalStatus::Granted),
+                EventKind::ApprovalDenied(_) => facts.approval = Some(ApprovalStatus::Denied),
                 EventKind::ApprovalConsumed(d) => facts.approval_id = Some(&d.approval_id),
                 EventKind::SandboxDenied(d) => facts.attempted.extend(d.action),
                 EventKind::RunCompleted(d) => facts.completed = Some(d),
                 EventKind::RunRecovered(_) => facts.is_recovered = true,
                 EventKind::ApprovalRequested(_)
-                | EventKind::ApprovalGranted(_)
-                | EventKind::ApprovalDenied(_)
                 | EventKind::BackendGateBlocked(_)
                 | EventKind::BackendPlan(_)
                 | EventKind::BackendOutputCapped(_)

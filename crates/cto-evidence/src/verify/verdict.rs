@@ -172,6 +172,10 @@ pub(super) fn check_story(
         report.authority.approval_id.as_deref() == facts.approval_id,
         "approval_id is not that of approval.consumed",
     );
+    need(
+        report.authority.approval_status == facts.approval_status(),
+        "approval_status is not what the log says",
+    );
     if let Some(event) = facts.contract {
         need(
             event.contract_digest == report.authority.contract_digest,

@@ -6,6 +6,7 @@
 )]
 
 mod addenda;
+mod approvals;
 mod binary;
 mod chain;
 mod flips;

@@ -265,6 +265,9 @@ def order_breaches(events, status):
     asked = any(d["approval_required"] for d in decision)
     if not asked and any(4 <= p <= 6 for p in places):
         found.append("an approval that nobody asked for")
+    lacking = any(b["code"] == "approval_missing" for b in events[-1]["data"].get("blockers", []))
+    if lacking and has & {"approval.granted", "approval.consumed"}:
+        found.append("an approval of a run that had none")
     path = ["run.started", "task.contract.created", "eligibility.decided", "plan.updated"]
     if asked:
         path += ["approval.requested"] + (["approval.denied"] if denied else ["approval.granted", "approval.consumed"])
@@ -319,6 +322,10 @@ def check_report(report, value_of, events, head, digests, documents, predicate):
     else:
         mismatch(report["backend_process_started"] is False, "backend_process_started")
     mismatch(report["approval_id"] == value_of.get("approval.consumed", {}).get("approval_id"), "approval_id")
+    asked = value_of.get("eligibility.decided", {}).get("decision", {}).get("approval_required")
+    decided = [e["type"].split(".")[1] for e in events if e["type"] in ("approval.granted", "approval.denied")]
+    stands = decided[-1] if decided else "requested" if asked else "not-required"
+    mismatch(report["approval_status"] == stands, "approval_status")
     checked, patch = value_of.get("verification.completed", {}), value_of.get("patch.applied", {})
     mismatch(report["verification"] == checked["verification"] if checked else not report["verification"]["passed"], "verification")
     mismatch(report["tests_passed"] == report["verification"]["passed"], "tests_passed")

@@ -1,0 +1,168 @@
+//! Approvals in a log: told whole they are good; one that nobody gave is found, even when it is signed.
+
+use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::event::{Actor, Approval, ApprovalConsumed, EventKind};
+use cto_contract::report::Report;
+use cto_contract::words::{ApprovalStatus, Lane, MutationMode};
+
+use crate::sample::{self, Pack, Plan, at};
+use crate::stranger::agree;
+use crate::{check, codes};
+
+const ID: &str = "apr-1";
+
+fn approval() -> Approval {
+    Approval {
+        actor: "owner".to_owned(),
+        scope: "this run".to_owned(),
+        mutation_mode: MutationMode::CopiedFixture,
+        timestamp: at(0),
+        expiry: None,
+        note: None,
+    }
+}
+
+fn requested() -> EventKind {
+    EventKind::ApprovalRequested(approval())
+}
+
+fn granted() -> EventKind {
+    EventKind::ApprovalGranted(approval())
+}
+
+fn consumed() -> EventKind {
+    EventKind::ApprovalConsumed(ApprovalConsumed {
+        approval_id: ID.to_owned(),
+        actor: "owner".to_owned(),
+        scope: "this run".to_owned(),
+        mutation_mode: MutationMode::CopiedFixture,
+        timestamp: at(0),
+        expiry: None,
+        ledger_seq: 1,
+    })
+}
+
+fn says_granted(report: &mut Report) {
+    report.authority.approval_status = ApprovalStatus::Granted;
+    report.authority.approval_id = Some(ID.to_owned());
+}
+
+fn says_requested(report: &mut Report) {
+    report.authority.approval_status = ApprovalStatus::Requested;
+}
+
+/// The decision says that an approval is needed.
+fn needing(mut plan: Plan) -> Plan {
+    for (_, kind) in &mut plan.events {
+        if let EventKind::EligibilityDecided(data) = kind {
+            data.decision.approval_required = true;
+        }
+    }
+    plan
+}
+
+/// A run that was blocked because it has no approval.
+fn lacking() -> Plan {
+    let blockers = vec![Blocker::new(
+        BlockerCode::ApprovalMissing,
+        "`approval` is required",
+    )];
+    let mut plan = needing(sample::blocked());
+    for (_, kind) in &mut plan.events {
+        if let EventKind::EligibilityDecided(data) = kind {
+            data.decision.reasons = blockers.clone();
+        } else if let EventKind::BackendGateBlocked(data) = kind {
+            data.blockers = blockers.clone();
+        } else if let EventKind::RunCompleted(data) = kind {
+            data.failure_reason = Some(blockers[0].failure_reason(Lane::Fake));
+            data.blockers = blockers.clone();
+        }
+    }
+    plan
+}
+
+/// Puts events where approvals stand: before the backend, or before its gate.
+fn sealed(mut plan: Plan, approvals: &[EventKind], edit: fn(&mut Report)) -> Pack {
+    let is_next = |kind: &EventKind| {
+        matches!(
+            kind,
+            EventKind::BackendStarted(_) | EventKind::BackendGateBlocked(_)
+        )
+    };
+    let place = plan.events.iter().position(|(_, k)| is_next(k)).unwrap();
+    let lines = approvals.iter().map(|kind| (Actor::Harness, kind.clone()));
+    plan.events.splice(place..place, lines);
+    plan.edit = edit;
+    plan.seal()
+}
+
+#[test]
+fn an_approval_that_is_told_whole_and_a_run_that_waits_for_one_are_good() {
+    let whole = [requested(), granted(), consumed()];
+    let packs = [
+        sealed(needing(sample::pass()), &whole, says_granted),
+        sealed(lacking(), &[], says_requested),
+        sealed(lacking(), &[requested()], says_requested),
+    ];
+    let packs = packs.map(|pack| (String::from("good"), pack));
+    agree(&packs, true);
+}
+
+#[test]
+fn an_approval_that_nobody_gave_is_found_also_by_a_stranger() {
+    let whole = [requested(), granted(), consumed()];
+    let turned = [consumed(), granted(), requested()];
+    let pass = || needing(sample::pass());
+    let cases: [(&str, Pack, &[&str]); 9] = [
+        (
+            "nobody asked for it",
+            sealed(sample::pass(), &whole, says_granted),
+            &["event_order"],
+        ),
+        (
+            "it is only claimed",
+            sealed(sample::pass(), &[], says_granted),
+            &["report_mismatch"],
+        ),
+        (
+            "it was needed and is not there",
+            sealed(pass(), &[], says_requested),
+            &["event_order"],
+        ),
+        (
+            "it was needed and is only claimed",
+            sealed(pass(), &[], says_granted),
+            &["event_order", "report_mismatch"],
+        ),
+        (
+            "it was not consumed",
+            sealed(pass(), &whole[..2], says_granted),
+            &["event_order", "report_mismatch"],
+        ),
+        (
+            "it was not asked for first",
+            sealed(pass(), &whole[1..], says_granted),
+            &["event_order"],
+        ),
+        (
+            "out of order",
+            sealed(pass(), &turned, says_granted),
+            &["event_order"],
+        ),
+        (
+            "granted to a run that had none",
+            sealed(lacking(), &whole, says_granted),
+            &["event_order"],
+        ),
+        (
+            "the report hides it",
+            sealed(pass(), &whole, says_requested),
+            &["report_mismatch"],
+        ),
+    ];
+    let packs = cases.map(|(name, pack, expected)| {
+        assert_eq!(codes(&check(&pack)), expected, "{name}");
+        (name.to_owned(), pack)
+    });
+    agree(&packs, false);
+}
