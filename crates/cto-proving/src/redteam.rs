@@ -15,6 +15,7 @@ mod model;
 mod planted;
 mod scene;
 mod scenes;
+mod task;
 mod traces;
 
 use std::collections::BTreeMap;

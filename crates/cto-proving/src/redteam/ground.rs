@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use cto_contract::event::{EventKind, RunEvent};
 use cto_contract::ids::to_hex;
-use cto_contract::task::TaskContract;
 use cto_contract::words::{Lane, Stage};
-use cto_runner::{Catalog, Environment, Harness, OpenOptions, RepositoryTask, RunRequest, Task};
+use cto_runner::{Environment, Harness, OpenOptions, RunRequest};
 use cto_sandbox::{Launcher, StopToken};
 use serde_json::{Value, json};
 
@@ -17,6 +16,7 @@ use super::lines::Lines;
 use super::machine::Machine;
 use super::planted::Planted;
 use super::scene::{Meddling, Program, Scene, Work};
+use super::task::{case_text, task};
 use super::traces::{left_behind, parent_of, processes_naming};
 use super::{Options, scenes};
 use crate::failures::check::Seen;
@@ -442,54 +442,6 @@ fn lay_bait(at: &Path) -> Result<(), GroundError> {
 fn python_text(program: &str, facts: &str) -> String {
     let facts = Value::String(facts.to_owned());
     format!("FACTS = {facts}\n{TOOLS}\n{program}")
-}
-
-fn task(scene: &Scene, place: &Path) -> Result<Task, GroundError> {
-    Ok(match scene.work {
-        Work::Repository => Task::Repository(RepositoryTask {
-            path: place.join("repo"),
-            contract: TaskContract::read("contract", contract_text(scene).as_bytes())?,
-            rev: None,
-        }),
-        Work::Case => {
-            let cases = place.join("cases");
-            put(
-                &cases.join("redteam/case.yaml"),
-                &case_text(scene, &[]),
-                0o644,
-            )?;
-            let catalog = Catalog { extra: Some(cases) };
-            Task::Case(catalog.find("redteam")?)
-        }
-    })
-}
-
-pub(super) fn contract_text(scene: &Scene) -> String {
-    format!(
-        "schema: cto.contract/v1\ntask_id: {0}\ntitle: {0}\nrisk_class: copied\nmutation_mode: copied-fixture\n{1}",
-        scene.name,
-        terms(scene, &[])
-    )
-}
-
-fn case_text(scene: &Scene, more: &[(&str, &str)]) -> String {
-    format!(
-        "schema: cto.case/v1\nid: redteam\ntitle: {}\n{}",
-        scene.name,
-        terms(scene, more)
-    )
-}
-
-/// The fields of the contract: the last that names one counts.
-fn terms(scene: &Scene, more: &[(&str, &str)]) -> String {
-    let mut fields: std::collections::BTreeMap<&str, &str> =
-        scenes::TERMS.iter().copied().collect();
-    fields.extend(scene.terms.iter().copied());
-    fields.extend(more.iter().copied());
-    fields
-        .into_iter()
-        .map(|(name, value)| format!("{name}: {value}\n"))
-        .collect()
 }
 
 fn put_again(path: &Path, text: &str, mode: u32) -> io::Result<()> {

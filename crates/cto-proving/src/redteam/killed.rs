@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::ground::{Ground, contract_text, variables};
+use super::ground::{Ground, variables};
 use super::machine::Machine;
+use super::task::contract_text;
 use super::{Options, scenes};
 use crate::failures::check::Seen;
 use crate::failures::ground::{GroundError, private, put};
