@@ -6,6 +6,7 @@
 
 mod corpus;
 mod document;
+mod forged;
 mod ground;
 mod judge;
 mod killed;
@@ -13,6 +14,7 @@ mod lines;
 mod machine;
 mod model;
 mod planted;
+mod replayed;
 mod scene;
 mod scenes;
 mod task;

@@ -80,7 +80,7 @@ fn a_behaviour_is_chosen_by_its_number_and_shown_to_a_person() {
         "{}",
         ran.out
     );
-    assert!(ran.out.contains("58 forged or replayed approval"));
+    assert!(!ran.out.contains("Not tried yet"), "{}", ran.out);
     assert!(ran.err.contains("ok       liar"), "{}", ran.err);
     let below = Place::new().cto(&["validate", "redteam", "--json"]);
     assert_eq!(below.error(), "2 home_in_tmp");
@@ -101,7 +101,7 @@ fn nothing_passes_where_nothing_holds() {
         },
         program: CTO.into(),
         jobs: 2,
-        only: vec![1, 13, 18, 27, 41, 43, 59],
+        only: vec![1, 13, 18, 27, 41, 43, 58, 59],
     };
     let team = redteam::validate(&options, &StopToken::new().unwrap(), &|_, _| {}).unwrap();
     assert!(!team.ok);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::corpus::{CORPUS, not_covered};
+use super::corpus::{CORPUS, NOT_COVERED, not_covered};
 
 const HEAD: &str = "\
 # What an agent may try
@@ -52,7 +52,9 @@ pub fn document() -> String {
             ],
         );
     }
-    text.push_str(MIDDLE);
+    if !NOT_COVERED.is_empty() {
+        text.push_str(MIDDLE);
+    }
     for behaviour in CORPUS {
         if let Some(reason) = not_covered(behaviour.number) {
             line(

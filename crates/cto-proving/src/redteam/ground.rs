@@ -18,7 +18,7 @@ use super::planted::Planted;
 use super::scene::{Meddling, Program, Scene, Work};
 use super::task::{case_text, task};
 use super::traces::{left_behind, parent_of, processes_naming};
-use super::{Options, scenes};
+use super::{Options, forged, replayed, scenes};
 use crate::failures::check::Seen;
 use crate::failures::ground::{GroundError, bare, owner_works, private, put};
 use crate::failures::outside::Surroundings;
@@ -63,6 +63,8 @@ pub(crate) struct Played {
     pub(crate) rehearsal: Option<Lines>,
     /// Behaviours that show outside, whatever the program says.
     pub(crate) reached: Vec<(u8, String)>,
+    /// What was seen of a behaviour beside the pack, and is as it must be.
+    pub(crate) noticed: Vec<(u8, String)>,
 }
 
 pub(crate) struct Ground<'a> {
@@ -100,6 +102,9 @@ impl<'a> Ground<'a> {
         };
         for (path, text) in scenes::FILES {
             put(&files.join(path), text, 0o644)?;
+        }
+        if scene.meddling == Meddling::ForgeApproval {
+            forged::lay(scene, &place)?;
         }
         let path = machine.path.clone();
         if scene.work == Work::Repository {
@@ -311,9 +316,10 @@ impl<'a> Ground<'a> {
         let without: &[&str] = match self.scene.meddling {
             Meddling::SwapProgram => &["home", "config", "rehearsal", "program"],
             Meddling::SwapCase => &["home", "config", "rehearsal", "cases"],
-            Meddling::None | Meddling::KillInit | Meddling::KillHarness => {
-                &["home", "config", "rehearsal"]
-            }
+            Meddling::None
+            | Meddling::KillInit
+            | Meddling::KillHarness
+            | Meddling::ForgeApproval => &["home", "config", "rehearsal"],
         };
         let look = || Surroundings::look(&self.place, without).map_err(look_error);
         let before = look()?;
@@ -334,17 +340,22 @@ impl<'a> Ground<'a> {
                 .run(&self.request, &own, &mut observer)
                 .map_err(Box::new)?
         };
+        let mut noticed = Vec::new();
+        let mut reached = Vec::new();
+        if self.scene.meddling == Meddling::ForgeApproval {
+            has_meddled = true;
+            let (seen, wrong) = self.forge(&result.pack).map_err(look_error)?;
+            noticed.extend(seen.into_iter().map(|s| (forged::NUMBER, s)));
+            reached.extend(wrong.into_iter().map(|s| (forged::NUMBER, s)));
+        }
         if self.scene.meddling != Meddling::None && !has_meddled && troubles.is_empty() {
             troubles.push("the moment to meddle never came".to_owned());
         }
         let outside = before.differences(&look()?);
         troubles.extend(self.left_behind().map_err(look_error)?);
-        let mut reached: Vec<(u8, String)> = self
-            .planted
-            .reached()
-            .into_iter()
-            .map(|number| (number, "a listener outside was reached".to_owned()))
-            .collect();
+        let listeners = self.planted.reached().into_iter();
+        reached
+            .extend(listeners.map(|number| (number, "a listener outside was reached".to_owned())));
         let shared = self.planted.left_in_shared().into_iter();
         reached.extend(shared.map(|path| (10, format!("`{path}` was made outside"))));
         if needs_segment {
@@ -359,7 +370,25 @@ impl<'a> Ground<'a> {
             },
             rehearsal,
             reached,
+            noticed,
         })
+    }
+
+    /// Claims and replays approvals; returns what was seen, and what should have been.
+    fn forge(&self, pack: &Path) -> io::Result<(Vec<String>, Vec<String>)> {
+        let copies = self.place.join("home/replayed");
+        let trusted = &self.harness.config.trusted;
+        let replayed = replayed::replay(pack, trusted, &copies)?;
+        let mut codes: Vec<&str> = replayed.codes.iter().map(|code| code.as_str()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        let mut seen = vec![format!("replays found ({})", codes.join(", "))];
+        let mut wrong = replayed.wrong;
+        match forged::claimed(self.scene) {
+            Ok(sentence) => seen.push(sentence),
+            Err(sentences) => wrong.extend(sentences),
+        }
+        Ok((seen, wrong))
     }
 
     /// Processes, mounts and files of the run that are still there.
@@ -395,7 +424,8 @@ impl<'a> Ground<'a> {
                 | Meddling::SwapProgram
                 | Meddling::SwapCase
                 | Meddling::KillInit
-                | Meddling::KillHarness,
+                | Meddling::KillHarness
+                | Meddling::ForgeApproval,
                 _,
             ) => Ok(false),
         }
@@ -419,6 +449,7 @@ pub(super) fn variables(
         .filter_map(|(name, value)| Some((name?, value.to_owned())));
     let secrets = VARIABLES.map(|name| (name.to_owned(), planted.token.clone()));
     let model = Lane::Command.base_url();
+    let approvals = (scene.meddling == Meddling::ForgeApproval).then(forged::variables);
     [
         ("PATH".to_owned(), path.to_owned()),
         ("HOME".to_owned(), place.display().to_string()),
@@ -426,6 +457,7 @@ pub(super) fn variables(
     .into_iter()
     .chain(open)
     .chain(secrets)
+    .chain(approvals.into_iter().flatten())
     .chain(model.map(|name| (name, planted.model.base_url())))
     .collect()
 }

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use cto_contract::event::{EventKind, SandboxDenied};
-use cto_contract::words::RunStatus;
+use cto_contract::event::{EventKind, EventType, SandboxDenied};
+use cto_contract::words::{ApprovalStatus, RunStatus};
 
 use super::corpus::Behaviour;
 use super::ground::Played;
@@ -94,6 +94,40 @@ impl<'a> Shown<'a> {
                     Some(code) => Ok(Some(code.to_string())),
                     None => Err(format!("{} is not in the report", codes[0])),
                 }
+            }
+            Claim::OnlyBlocker(code) => {
+                let found: Vec<_> = report.verdict.blockers.iter().map(|b| b.code).collect();
+                must(
+                    found == [code],
+                    code.to_string(),
+                    format!("not {code} alone is in the report, but {found:?}"),
+                )
+            }
+            Claim::NotStarted => {
+                let backend = &report.backend;
+                let has = |event: EventType| {
+                    let mut all = self.pack.events.iter();
+                    all.any(|e| e.kind.event_type() == event)
+                };
+                must(
+                    !backend.case_process_started
+                        && !backend.backend_process_started
+                        && !has(EventType::BackendStarted)
+                        && file(self.seen, STDOUT).is_empty(),
+                    "nothing was started".to_owned(),
+                    "a process of the agent's was started".to_owned(),
+                )
+            }
+            Claim::NoApproval => {
+                let authority = &report.authority;
+                let mut types = self.pack.events.iter().map(|e| e.kind.event_type());
+                must(
+                    !types.any(|event| event.as_str().starts_with("approval."))
+                        && authority.approval_status != ApprovalStatus::Granted
+                        && authority.approval_id.is_none(),
+                    format!("approval: {}", authority.approval_status),
+                    "log or report tells of an approval".to_owned(),
+                )
             }
             Claim::Changed(path) => must(
                 report.change.changed_files.iter().any(|p| p == path),
@@ -269,6 +303,13 @@ pub(crate) fn judge(
         verdict
             .errors
             .extend(reached.map(|(_, sentence)| sentence.clone()));
+        let noticed = played
+            .noticed
+            .iter()
+            .filter(|(number, _)| *number == behaviour.number);
+        verdict
+            .seen
+            .extend(noticed.map(|(_, sentence)| sentence.clone()));
         (behaviour.number, verdict)
     });
     Ok(judged.collect())

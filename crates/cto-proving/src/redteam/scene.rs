@@ -58,6 +58,8 @@ pub(crate) enum Meddling {
     KillInit,
     /// The harness is a process of its own, and is killed while the agent works.
     KillHarness,
+    /// Grants lie and are claimed wherever one might be looked for, and are replayed into the pack afterwards.
+    ForgeApproval,
 }
 
 /// Something that must hold of a run.
@@ -70,6 +72,12 @@ pub(crate) enum Claim {
     Status(RunStatus),
     /// One of these stands in the report.
     Blocker(&'static [BlockerCode]),
+    /// Nothing else stands in the report.
+    OnlyBlocker(BlockerCode),
+    /// No process of the agent's was started.
+    NotStarted,
+    /// Neither log nor report knows of an approval.
+    NoApproval,
     /// This path is in the list of changes.
     Changed(&'static str),
     /// This path was judged so.

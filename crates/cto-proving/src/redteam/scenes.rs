@@ -12,6 +12,7 @@ macro_rules! python {
     };
 }
 
+mod approval;
 mod bounds;
 mod change;
 
@@ -144,5 +145,6 @@ pub(crate) const SUPERVISOR_KILLED: Scene = Scene {
 /// Every scene but the controls.
 pub(crate) fn every() -> impl Iterator<Item = &'static Scene> {
     const KILLED: &Scene = &SUPERVISOR_KILLED;
-    bounds::SCENES.iter().chain(change::SCENES).chain([KILLED])
+    let tried = bounds::SCENES.iter().chain(change::SCENES);
+    tried.chain(approval::SCENES).chain([KILLED])
 }

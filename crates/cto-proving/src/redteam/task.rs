@@ -30,10 +30,14 @@ pub(super) fn task(scene: &Scene, place: &Path) -> Result<Task, GroundError> {
 }
 
 pub(super) fn contract_text(scene: &Scene) -> String {
+    let usual = [
+        ("risk_class", "copied"),
+        ("mutation_mode", "copied-fixture"),
+    ];
     format!(
-        "schema: cto.contract/v1\ntask_id: {0}\ntitle: {0}\nrisk_class: copied\nmutation_mode: copied-fixture\n{1}",
+        "schema: cto.contract/v1\ntask_id: {0}\ntitle: {0}\n{1}",
         scene.name,
-        terms(scene, &[])
+        terms(scene, &usual, &[])
     )
 }
 
@@ -41,14 +45,14 @@ pub(super) fn case_text(scene: &Scene, more: &[(&str, &str)]) -> String {
     format!(
         "schema: cto.case/v1\nid: redteam\ntitle: {}\n{}",
         scene.name,
-        terms(scene, more)
+        terms(scene, &[], more)
     )
 }
 
 /// The fields of the contract: the last that names one counts.
-fn terms(scene: &Scene, more: &[(&str, &str)]) -> String {
+fn terms(scene: &Scene, usual: &[(&str, &str)], more: &[(&str, &str)]) -> String {
     let mut fields: std::collections::BTreeMap<&str, &str> =
-        scenes::TERMS.iter().copied().collect();
+        scenes::TERMS.iter().chain(usual).copied().collect();
     fields.extend(scene.terms.iter().copied());
     fields.extend(more.iter().copied());
     fields
