@@ -29,6 +29,18 @@ pub struct Chosen {
     pub weak: bool,
 }
 
+impl Chosen {
+    /// Whether an agent in it can have the one address of its model. It takes a network of its own and a way for the
+    /// listener to the harness; docker's is podman's, but was never seen with a real daemon.
+    pub const fn has_endpoint(self) -> bool {
+        match self.provider {
+            SandboxChoice::Native => !self.weak,
+            SandboxChoice::Bwrap | SandboxChoice::Podman => true,
+            SandboxChoice::Docker | SandboxChoice::None => false,
+        }
+    }
+}
+
 /// A choice that can't be meant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChoiceError {
@@ -136,6 +148,23 @@ mod tests {
         insta::assert_snapshot!(choice("", false, "noSandbox", ""), @"the default provider is `none` (from: environment), which must be asked for each time");
         insta::assert_snapshot!(choice("", false, "", "none"), @"the default provider is `none` (from: config), which must be asked for each time");
         insta::assert_snapshot!(choice("podman", true, "", ""), @"--weak is a mode of the native provider; podman was asked for");
+    }
+
+    #[test]
+    fn an_endpoint_is_had_where_it_was_seen_to_hold() {
+        let has = |provider: &SandboxChoice, weak| {
+            let (provider, from) = (*provider, SettingSource::Flag);
+            let chosen = Chosen {
+                provider,
+                from,
+                weak,
+            };
+            chosen.has_endpoint()
+        };
+        let all = SandboxChoice::ALL.iter();
+        let with: Vec<_> = all.filter(|p| has(p, false)).map(|p| p.as_str()).collect();
+        assert_eq!(with.join(" "), "native bwrap podman");
+        assert!(!has(&SandboxChoice::Native, true));
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) fn look(
     harness: &Harness,
     lane: Lane,
     network: NetworkClass,
-    (class, is_native): (SandboxClass, bool),
+    (class, has_endpoint): (SandboxClass, bool),
 ) -> (ModelState, Option<Upstream>) {
     let (Some(name), NetworkClass::Model) = (lane.base_url(), network) else {
         return (ModelState::NotNeeded, None);
@@ -63,7 +63,7 @@ pub(crate) fn look(
             let why = error.to_string();
             (ModelState::EndpointInvalid { name, why }, None)
         }
-        Ok(_) if class < SandboxClass::Process || !is_native => {
+        Ok(_) if class < SandboxClass::Process || !has_endpoint => {
             (ModelState::Unconfined(class), None)
         }
         Ok(upstream) => (ModelState::Ready, Some(upstream)),

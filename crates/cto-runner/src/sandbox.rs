@@ -45,6 +45,8 @@ pub(crate) struct Confining {
     pub(crate) launcher: Launcher,
     pub(crate) foresight: Foresight,
     pub(crate) from: SettingSource,
+    /// The provider makes the one address of a model inside.
+    has_endpoint: bool,
 }
 
 impl Confining {
@@ -65,6 +67,7 @@ impl Confining {
             return Err(without_namespaces(&foresight));
         }
         Ok(Self {
+            has_endpoint: chosen.has_endpoint() && foresight.class().has_init(),
             launcher,
             foresight,
             from: chosen.from,
@@ -85,7 +88,13 @@ impl Parts {
         Ok(&confining.launcher)
     }
 
-    /// Whether this crate's own namespaces hold the run: only they have a recorder and an endpoint.
+    /// Whether an agent of this run can have the one address of its model.
+    pub(crate) fn has_endpoint(&self) -> bool {
+        let confining = self.confining.as_ref();
+        confining.is_some_and(|c| c.has_endpoint)
+    }
+
+    /// Whether this crate's own namespaces hold the run: only they have a recorder.
     pub(crate) fn is_native(&self) -> bool {
         let confining = self.confining.as_ref();
         confining.is_some_and(|c| c.launcher.means == Means::Native && c.has_mounts())

@@ -23,6 +23,7 @@ mod packs;
 mod place;
 mod planning;
 mod projects;
+mod providers;
 mod redteam;
 mod repositories;
 mod retention;

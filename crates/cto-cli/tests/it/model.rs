@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use crate::place::{Ran, write};
+use crate::providers::Provider;
 use crate::source::Source;
 
 const KEY: &str = "sk-of-the-operator-0815-4711";
@@ -125,8 +126,19 @@ fn config(source: &Source, text: &str) {
 
 /// Runs a program that is given as Python, with the model in the environment.
 fn run(source: &Source, url: &str, program: &str) -> (i32, Vec<String>, Value) {
+    run_in(source, &Provider::native(), url, program)
+}
+
+fn run_in(
+    source: &Source,
+    provider: &Provider,
+    url: &str,
+    program: &str,
+) -> (i32, Vec<String>, Value) {
     let program = format!("{AGENT}\n{program}");
-    let mut command = source.command(&["python3", "-c", &program]);
+    let argv = ["python3", "-c", &program];
+    let mut command = source.command_with(&["--sandbox", provider.name], &argv);
+    command.envs(provider.env.iter().cloned());
     command.env(URL_NAME, url).env("MODEL_PASSPHRASE", KEY);
     let ran = Ran::of(command.output().unwrap());
     let report = ran.json();
@@ -159,10 +171,17 @@ fn layer<'r>(report: &'r Value, name: &str) -> &'r Value {
 
 #[test]
 fn an_agent_asks_its_model_through_one_address_and_sees_neither_endpoint_nor_key() {
+    for provider in Provider::all() {
+        ask_and_look_around(&provider);
+    }
+}
+
+fn ask_and_look_around(provider: &Provider) {
     let (model, source) = (Model::start(), source());
     config(&source, "providers: {local: {key_env: MODEL_PASSPHRASE}}\n");
-    let (code, blockers, report) = run(
+    let (code, blockers, report) = run_in(
         &source,
+        provider,
         &model.url(),
         r#"
 print("environment", sorted(os.environ.items()))
@@ -182,6 +201,8 @@ print("base", base)
     );
     assert_eq!(layer(&report, "egress_forwarder")["in_force"], true);
     assert_eq!(layer(&report, "network_namespace")["in_force"], true);
+    let seen = (&report["sandbox"]["provider"], &report["sandbox"]["class"]);
+    assert_eq!(seen, (&provider.name.into(), &"full".into()));
     let asked = model.asked();
     assert_eq!(asked.len(), 2);
     for request in asked {
@@ -193,6 +214,16 @@ print("base", base)
     let out = fs::read_to_string(pack.join("backend/stdout.log")).unwrap();
     assert!(out.contains("('OPENAI_API_KEY', 'cto')"), "{out}");
     assert!(out.contains("base http://127.0.0.1:8471/v1"), "{out}");
+    let log = fs::read_to_string(pack.join("events.normalized.jsonl")).unwrap();
+    let events: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let data = |kind: &str| &events.iter().find(|e| e["type"] == kind).unwrap()["data"];
+    assert_eq!(
+        data("plan.updated")["plan"]["sandbox"],
+        data("backend.finished")["sandbox"]
+    );
     let lines = fs::read_to_string(pack.join("backend/egress.jsonl")).unwrap();
     let exchange: Value = serde_json::from_str(lines.lines().next_back().unwrap()).unwrap();
     for (field, expected) in [
@@ -270,6 +301,19 @@ fn without_an_endpoint_or_with_a_cap_that_nobody_can_hold_nothing_starts() {
     let (code, blockers, report) = run(&source, "http://127.0.0.1:9/v1", nothing);
     assert_eq!((code, blockers), (3, vec!["budget_unmeterable".to_owned()]));
     assert_eq!(report["failure_reason"], "gate missing: budget");
+    source.contract(&terms(""));
+    let mut command = source.command_with(&["--weak"], &["true"]);
+    let ran = Ran::of(
+        command
+            .env(URL_NAME, "http://127.0.0.1:9/v1")
+            .output()
+            .unwrap(),
+    );
+    let report = ran.expect(3).json();
+    let blockers = report["blockers"].as_array().unwrap();
+    let said = "`model_endpoint` needs an endpoint in a network of the agent's own";
+    let names = |blocker: &Value| blocker["message"].as_str().unwrap().starts_with(said);
+    assert!(blockers.iter().any(names), "{report:#}");
 }
 
 #[test]
@@ -283,12 +327,17 @@ for attempt in range(3):
     except urllib.error.HTTPError as error:
         print(error.code, json.load(error)["error"]["code"])
 "#;
-    for (limit, allowed, seen) in [
+    let limits = [
         ("requests", "2", "429 budget_requests"),
         ("tokens", "50", "429 budget_tokens"),
-    ] {
+    ];
+    let providers: Vec<_> = Provider::all().collect();
+    let each = providers
+        .iter()
+        .flat_map(|provider| limits.map(|limit| (provider, limit)));
+    for (provider, (limit, allowed, seen)) in each {
         source.contract(&terms(&format!(", {limit}: {allowed}")));
-        let (code, blockers, report) = run(&source, &model.url(), greedy);
+        let (code, blockers, report) = run_in(&source, provider, &model.url(), greedy);
         assert_eq!(
             (code, blockers),
             (3, vec!["limit_exceeded".to_owned()]),
@@ -341,24 +390,32 @@ except OSError as error:
 
 #[test]
 fn rt_25_the_allowed_endpoint_relays_to_nowhere_else() {
+    for provider in Provider::all() {
+        relay(&provider);
+    }
+}
+
+fn relay(provider: &Provider) {
     let (model, source) = (Model::start(), source());
     let program = format!("{RELAY}\nopen('src/a.txt', 'w').write(ask(False))")
         .replace("PORT", &model.port.to_string());
-    let (code, blockers, report) = run(&source, &model.url(), &program);
-    // What it tried beside its address is an attempt; the last line is the control: its honest call is answered.
-    let attempted = ["forbidden_action_attempted".to_owned()];
-    assert_eq!(
-        (code, blockers.as_slice()),
-        (1, &attempted[..]),
-        "{report:#}"
-    );
-    assert_eq!(
-        report["forbidden_actions_attempted"],
-        serde_json::json!(["public_publication", "credential_change"])
-    );
+    let (code, blockers, report) = run_in(&source, provider, &model.url(), &program);
+    // What it tried beside its address is an attempt, where somebody notes it; the last line is the control: its honest
+    // call is answered.
+    let (ended, attempted, actions) = match provider.notes_attempts() {
+        true => (
+            1,
+            vec!["forbidden_action_attempted".to_owned()],
+            serde_json::json!(["public_publication", "credential_change"]),
+        ),
+        false => (0, Vec::new(), serde_json::json!([])),
+    };
+    assert_eq!((code, blockers), (ended, attempted), "{report:#}");
+    assert_eq!(report["forbidden_actions_attempted"], actions);
     assert_eq!(report["changed_files"], serde_json::json!(["src/a.txt"]));
     assert_eq!(model.asked().len(), 1);
     let out = fs::read_to_string(source.pack(&report).join("backend/stdout.log")).unwrap();
+    insta::allow_duplicates! {
     insta::assert_snapshot!(out, @"
     relay 405 connect_method
     relay 400 absolute_form
@@ -375,6 +432,7 @@ fn rt_25_the_allowed_endpoint_relays_to_nowhere_else() {
     direct 101
     name gaierror
     ");
+    }
     let traffic = &report["resources"]["model_traffic"];
     assert_eq!(
         (&traffic["requests"], &traffic["refused"]),

@@ -48,6 +48,11 @@ impl Source {
     }
 
     pub(crate) fn command(&self, argv: &[&str]) -> Command {
+        self.command_with(&[], argv)
+    }
+
+    /// The same, with more flags.
+    pub(crate) fn command_with(&self, flags: &[&str], argv: &[&str]) -> Command {
         let mut args = vec![
             "run",
             "--repo",
@@ -59,8 +64,9 @@ impl Source {
             "--stage",
             "3",
             "--json",
-            "--",
         ];
+        args.extend(flags);
+        args.push("--");
         args.extend(argv);
         let mut command = self.place.command(&args);
         command

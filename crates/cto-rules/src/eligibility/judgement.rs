@@ -292,7 +292,7 @@ fn model_endpoint(facts: &EligibilityFacts) -> Judgement {
         ModelState::Unconfined(class) => Some((
             BlockerCode::SandboxUnavailable,
             format!(
-                "`{gate}` needs an endpoint in a network of the agent's own, which the native sandbox alone makes; confinement is {class}"
+                "`{gate}` needs an endpoint in a network of the agent's own, which native, bwrap and podman make; confinement is {class}"
             ),
         )),
     })

@@ -405,7 +405,7 @@ fn a_message_begins_with_the_gates_name() {
     dirty_starting_tree: `start_tree_clean`: the source has uncommitted changes in paths that may change [dirty starting tree]
     artifact_write_failure: `evidence_interface`: home is not writable [artifact write failure]
     sandbox_unavailable: `confinement`: no namespaces [gate missing: confinement]
-    sandbox_unavailable: `model_endpoint` needs an endpoint in a network of the agent's own, which the native sandbox alone makes; confinement is weak [gate missing: model_endpoint]
+    sandbox_unavailable: `model_endpoint` needs an endpoint in a network of the agent's own, which native, bwrap and podman make; confinement is weak [gate missing: model_endpoint]
     budget_unmeterable: `budget`: lane case can't measure cost [gate missing: budget]
     "#);
     assert_eq!(decision.record.escalation_path, EscalationPath::Blocked);

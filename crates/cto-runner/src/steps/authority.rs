@@ -201,7 +201,7 @@ impl Live<'_> {
         let at = clock::now();
         let network = self.contract.network;
         let class = confinement.clone().unwrap_or(SandboxClass::None);
-        let held = (class, self.parts.is_native());
+        let held = (class, self.parts.has_endpoint());
         let (mut model, upstream) = model::look(self.harness, lane, network, held);
         let decide_with = |repository, start_tree_clean, model: &ModelState| {
             decide(&gather(GatheredFacts {

@@ -10,6 +10,7 @@ use cto_sandbox::{
 };
 use tempfile::TempDir;
 
+use crate::endpoint;
 use crate::providers::write_program;
 use crate::support::{Lock, daemon_script, has_namespaces, launcher, provider, run_until, try_run};
 use crate::workshop::Workshop;
@@ -70,8 +71,11 @@ impl Machine {
 }
 
 impl Drop for Machine {
-    /// Podman keeps a process for its user namespace.
+    /// Podman keeps a process for its user namespace, and images that only it can remove.
     fn drop(&mut self) {
+        if self.container.program.is_file() && self.container.engine == Engine::Podman {
+            self.ask(&["rmi", "--all", "--force"]);
+        }
         let pid = self.folder.path().join("run/libpod/tmp/pause.pid");
         let pid = std::fs::read_to_string(pid).ok();
         let pid = pid.and_then(|text| rustix::process::Pid::from_raw(text.trim().parse().ok()?));
@@ -184,6 +188,15 @@ fn docker_gets_the_same_request_by_its_command_line() {
     let again = ["image", "run", "ps"];
     assert_eq!(words, [&once[..], &again[..]].concat());
     machine.assert_nothing_left();
+}
+
+#[test]
+fn the_one_endpoint_of_a_container_is_handed_out() {
+    for machine in [podman(), docker()].into_iter().flatten() {
+        endpoint::visit(&machine.launcher());
+        endpoint::decline(&machine.launcher());
+        machine.assert_nothing_left();
+    }
 }
 
 #[test]

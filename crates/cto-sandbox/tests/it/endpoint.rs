@@ -7,7 +7,7 @@ use cto_sandbox::{
     Endpoint, LaunchError, LaunchRequest, Launcher, LayerName, Network, Outcome, Said, StopToken,
 };
 
-use crate::support::{fallback, has_namespaces, launcher, script};
+use crate::support::{assert_nothing_survived, bwrap, fallback, has_namespaces, launcher, script};
 use crate::workshop::Workshop;
 
 const PORT: u16 = 8471;
@@ -72,34 +72,53 @@ except OSError as error:
     print("taken", error.errno)
 "#;
 
-#[test]
-fn the_endpoint_answers_on_both_families_and_nothing_else_does() {
+/// Visits the endpoint from inside, on both families, and everything around it in vain.
+pub(crate) fn visit(launcher: &Launcher) {
     let python = "/usr/bin/python3";
-    if !has_namespaces() || !std::path::Path::new(python).exists() {
+    if !std::path::Path::new(python).exists() {
         return;
     }
     let workshop = Workshop::new();
     let request = with_endpoint(workshop.request(&[python, "-I", "-c", VISIT]));
-    let (outcome, output) = launch(&launcher(), &request, &mut greet).unwrap();
+    let (outcome, output) = launch(launcher, &request, &mut greet).unwrap();
     assert_eq!(
-        output,
-        "hello from outside\nhello from outside\nTrue\nTrue\nTrue\ntaken 98\n"
+        output, "hello from outside\nhello from outside\nTrue\nTrue\nTrue\ntaken 98\n",
+        "{outcome:?}"
     );
     assert!(outcome.confinement.in_force(LayerName::EgressForwarder));
     assert!(outcome.confinement.in_force(LayerName::NetworkNamespace));
+    assert_nothing_survived(&outcome);
+}
+
+/// Lets whoever takes the listeners over fail: nothing may start then.
+pub(crate) fn decline(launcher: &Launcher) {
+    let workshop = Workshop::new();
+    let request = with_endpoint(workshop.script("echo started > mark"));
+    let mut fails = |_| Err(io::Error::other("no forwarder"));
+    let error = launch(launcher, &request, &mut fails).unwrap_err();
+    assert!(matches!(error, LaunchError::Host { .. }), "{error:?}");
+    assert!(!workshop.space().join("mark").exists());
+}
+
+#[test]
+fn the_endpoint_answers_on_both_families_and_nothing_else_does() {
+    if has_namespaces() {
+        visit(&launcher());
+    }
+}
+
+#[test]
+fn so_does_the_one_in_bwrap() {
+    let Some(launcher) = bwrap() else { return };
+    visit(&launcher);
+    decline(&launcher);
 }
 
 #[test]
 fn a_host_that_fails_starts_nothing() {
-    if !has_namespaces() {
-        return;
+    if has_namespaces() {
+        decline(&launcher());
     }
-    let workshop = Workshop::new();
-    let request = with_endpoint(workshop.script("echo started > mark"));
-    let mut fails = |_| Err(io::Error::other("no forwarder"));
-    let error = launch(&launcher(), &request, &mut fails).unwrap_err();
-    assert!(matches!(error, LaunchError::Host { .. }), "{error:?}");
-    assert!(!workshop.space().join("mark").exists());
 }
 
 #[test]
