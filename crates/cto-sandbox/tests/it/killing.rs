@@ -9,26 +9,36 @@ use crate::harness::{play_under, say};
 use crate::support::{Lock, daemon_script, has_namespaces, launcher, script};
 use crate::workshop::Workshop;
 
-/// Returns the one child of a process that has one thread.
-fn only_child(pid: u32) -> u32 {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    children.trim().parse().unwrap()
+/// Returns the children of a process with their names, zombies aside. The kernel's own list of them may leave some out
+/// while others end.
+fn children(parent: u32) -> Vec<(u32, String)> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let stats = numbers.filter_map(|pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (start, rest) = stat.rsplit_once(") ")?;
+        let mut fields = rest.split(' ');
+        let is_alive = fields.next()? != "Z";
+        let is_child = fields.next()? == parent.to_string();
+        (is_alive && is_child).then(|| (pid, start.split_once('(').unwrap().1.to_owned()))
+    });
+    stats.collect()
 }
 
-/// Returns the one child of this process that calls itself so, whichever thread it belongs to.
+fn only_child(parent: u32) -> u32 {
+    let children = children(parent);
+    assert_eq!(children.len(), 1, "{children:?}");
+    children[0].0
+}
+
+/// Returns the one child of this process that calls itself so.
 fn child_named(name: &str) -> u32 {
-    let threads = std::fs::read_dir("/proc/self/task").unwrap();
-    let children = threads
-        .map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")).unwrap());
-    let is_named = |pid: &&str| {
-        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        comm.is_ok_and(|comm| comm.trim() == name)
+    let children = children(std::process::id());
+    let mut named = children.iter().filter(|(_, own)| own == name);
+    let (Some((found, _)), None) = (named.next(), named.next()) else {
+        panic!("not one {name}: {children:?}");
     };
-    let children = children.collect::<String>();
-    let mut named = children.split_whitespace().filter(is_named);
-    let found = named.next().unwrap().parse().unwrap();
-    assert_eq!(named.next(), None);
-    found
+    *found
 }
 
 fn kill_process(pid: u32) {
@@ -94,15 +104,8 @@ pub(crate) fn replace_pad() {
     drop(launcher);
     say(&format!(
         "{first:?} {second:?} {is_another} {}",
-        has_children()
+        !children(std::process::id()).is_empty()
     ));
-}
-
-fn has_children() -> bool {
-    let threads = std::fs::read_dir("/proc/self/task").unwrap();
-    let mut lists = threads
-        .map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")).unwrap());
-    lists.any(|children| !children.trim().is_empty())
 }
 
 #[test]
