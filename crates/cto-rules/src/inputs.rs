@@ -82,9 +82,9 @@ const SECRET_IN_HOME: [&str; 24] = [
     ".mozilla",
     ".config/chromium",
 ];
-const SYSTEM: [&str; 7] = [
-    "/proc", "/sys", "/dev", "/run", "/boot", "/var/run", "/var/lib",
-];
+const SYSTEM: [&str; 7] = ["/proc", "/sys", "/dev", "/run", "/boot", "/var/run", STATE];
+/// The state of services, each in a directory that is often the home of its own user.
+const STATE: &str = "/var/lib";
 const SECRET_IN_SYSTEM: [&str; 3] = ["/etc", "/var/spool", "/var/log"];
 
 /// Refuses an input by name, or lets it pass.
@@ -102,7 +102,10 @@ pub fn judge_input(facts: &InputFacts<'_>) -> Option<InputRefusal> {
     if let Some(place) = SECRET_IN_SYSTEM.iter().find(|p| overlaps(Path::new(p))) {
         return Some(InputRefusal::Secret((*place).to_owned()));
     }
-    if SYSTEM.iter().any(|p| overlaps(Path::new(p))) {
+    let is_in_own_home = facts.user_home.as_ref().is_some_and(|home| {
+        home.starts_with(STATE) && home != Path::new(STATE) && path.starts_with(home)
+    });
+    if !is_in_own_home && SYSTEM.iter().any(|p| overlaps(Path::new(p))) {
         return Some(InputRefusal::System);
     }
     if facts
@@ -186,6 +189,35 @@ mod tests {
             judged("/proc/1"),
             "it belongs to the system, not to a project"
         );
+    }
+
+    #[test]
+    fn the_home_of_a_service_is_a_home() {
+        let judged = |path: &str, home: &str| {
+            let facts = InputFacts {
+                path: Path::new(path),
+                repository: None,
+                user_home: Some(home.into()),
+                harness: Vec::new(),
+                other_repository: None,
+            };
+            judge_input(&facts).map_or_else(|| "shown".to_owned(), |why| why.to_string())
+        };
+        let system = "it belongs to the system, not to a project";
+        let home = "/var/lib/builder";
+        assert_eq!(judged("/var/lib/builder/tools/run", home), "shown");
+        assert_eq!(judged("/var/lib/other/tools/run", home), system);
+        assert_eq!(
+            judged("/var/lib", home),
+            "it would show `~/.ssh`, a place for credentials"
+        );
+        assert_eq!(
+            judged("/var/lib/builder/.ssh/id", home),
+            "it would show `~/.ssh`, a place for credentials"
+        );
+        // A home that is everybody's is nobody's, and no other place of the system is one.
+        assert_eq!(judged("/var/lib/x", "/var/lib"), system);
+        assert_eq!(judged("/proc/1/cwd", "/proc/1"), system);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::config::{Config, ConfigError};
 use crate::environment::Environment;
 use crate::home::{Home, HomeError};
 use crate::inputs::{InputError, ResolvedInput, Surroundings};
-use crate::inside::{ReadPathError, check_read_paths};
+use crate::inside::{ReadPathError, check_named_files, check_read_paths};
 use crate::journal::{JournalError, Observer};
 use crate::keyring::{self, KeyringError};
 use crate::live::Live;
@@ -189,6 +189,9 @@ impl Harness {
             };
         }
         check_read_paths(self, top.as_deref())?;
+        if request.lane == Lane::Command {
+            check_named_files(self, &request.argv, top.as_deref())?;
+        }
         let user_home = self.env.get("HOME").map(PathBuf::from);
         let surroundings = Surroundings {
             repository: top.as_deref(),

@@ -59,10 +59,6 @@ impl Inside {
         let program = program.filter(|dir| dir.is_absolute());
         let is_program_directory =
             |dir: &&Path| dir.file_name().is_some_and(|n| n == "bin" || n == "shims");
-        let files = words
-            .iter()
-            .map(PathBuf::from)
-            .filter(|word| word.is_absolute() && word.is_file());
         let configured = harness.config.harness.read_paths.iter().map(PathBuf::from);
         let facts = ReadFacts {
             search_path: path
@@ -77,7 +73,7 @@ impl Inside {
                 .chain(configured)
                 .filter_map(both)
                 .collect(),
-            files: files.filter_map(both).collect(),
+            files: named_files(words),
             sockets: listening(),
             ..surroundings(harness, repository)
         };
@@ -124,7 +120,7 @@ pub(crate) fn places(work: &Path, home: &Path) -> Known {
     )
 }
 
-/// Why a directory that the configuration names is not shown.
+/// Why something that the configuration or the command names is not shown.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadPathError {
     #[error("`read_paths` of harness.yaml names `{0}`, which is not an absolute path")]
@@ -133,6 +129,8 @@ pub enum ReadPathError {
     Unreadable { path: String, source: io::Error },
     #[error("`read_paths` of harness.yaml names `{path}`: {why}")]
     Refused { path: String, why: InputRefusal },
+    #[error("the command names the file `{path}`, which nobody inside is shown: {why}")]
+    NamedFile { path: String, why: InputRefusal },
 }
 
 /// Most files that are looked at in a directory that is to be shown.
@@ -166,6 +164,34 @@ pub(crate) fn check_read_paths(
         }
     }
     Ok(())
+}
+
+/// Refuses a command that names files which it could not see: it would only say that they are missing.
+pub(crate) fn check_named_files(
+    harness: &Harness,
+    argv: &[String],
+    repository: Option<&Path>,
+) -> Result<(), ReadPathError> {
+    let facts = ReadFacts {
+        files: named_files(argv),
+        ..surroundings(harness, repository)
+    };
+    match read_paths(&facts).refused.into_iter().next() {
+        None => Ok(()),
+        Some((path, why)) => Err(ReadPathError::NamedFile {
+            path: path.display().to_string(),
+            why,
+        }),
+    }
+}
+
+/// The files that a command line names, as named and as they really are.
+fn named_files(words: &[String]) -> Vec<(PathBuf, PathBuf)> {
+    let files = words.iter().map(PathBuf::from);
+    let files = files.filter(|word| word.is_absolute() && word.is_file());
+    files
+        .filter_map(|file| std::fs::canonicalize(&file).ok().map(|real| (file, real)))
+        .collect()
 }
 
 /// What may never be shown.

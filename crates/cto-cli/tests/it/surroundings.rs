@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use crate::place::{Place, write};
 use crate::repositories::{PLAIN, plain};
 
@@ -100,6 +102,30 @@ fn of_the_search_path_no_socket_and_nothing_of_the_source_is_shown() {
         !ran.out.contains(source.place.path("").to_str().unwrap()),
         "{}",
         ran.out
+    );
+}
+
+#[test]
+fn a_command_that_names_a_file_which_nobody_is_shown_does_not_begin() {
+    let source = plain();
+    let hidden = source.place.path(".ssh/agent");
+    write(&hidden, "#!/bin/sh\necho new > src/a.txt\n");
+    crate::place::sh(hidden.parent().unwrap(), "chmod +x agent");
+    let hidden = hidden.to_str().unwrap();
+    for words in [&[hidden][..], &["sh", hidden]] {
+        let ran = source.run(words);
+        assert_eq!(ran.error(), "2 named_file_refused");
+        let why = "which nobody inside is shown: it would show `~/.ssh`, a place for credentials";
+        assert!(ran.out.contains(why), "{}", ran.out);
+    }
+    let runs = source.place.cto(&["runs", "--json"]).expect(0).json();
+    assert_eq!((&runs["rows"], &runs["live"]), (&json!([]), &json!([])));
+    // Where anybody may look, it is shown and does its work.
+    let shown = source.place.path("agent");
+    std::fs::copy(hidden, &shown).unwrap();
+    assert_eq!(
+        source.run(&[shown.to_str().unwrap()]).json()["status"],
+        "pass"
     );
 }
 
