@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use cto_contract::ids::RunId;
 use cto_runner::{
-    CaseError, ConfigError, HarnessError, HomeError, KeyringError, ReadPathError, RecoverError,
-    ReferenceError, RequestError, RetentionError, RunError, TransferError,
+    CaseError, ConfigError, HarnessError, HomeError, KeyringError, RecoverError, ReferenceError,
+    RequestError, RetentionError, RunError, TransferError,
 };
 use cto_store::StoreError;
 
@@ -311,10 +311,8 @@ impl From<RunError> for Failure {
             ),
             RunError::Input(_) => Self::of(Exit::USAGE, "input_refused", &error)
                 .hint("name only what the tests need, such as `node_modules/`, under `inputs`"),
-            RunError::ReadPath(ReadPathError::NamedFile { .. }) => {
-                Self::of(Exit::USAGE, "named_file_refused", &error)
-                    .hint("copy it to a place of its own, such as `/opt/agent`, and name it there")
-            }
+            RunError::NamedFile(_) => Self::of(Exit::USAGE, "named_file_refused", &error)
+                .hint("copy it to a place of its own, such as `/opt/agent`, and name it there"),
             RunError::ReadPath(_) => Self::of(Exit::USAGE, "read_path_refused", &error)
                 .hint("name a directory of programs and nothing of yours under `read_paths`"),
             RunError::SecretInContract { .. } => Self::of(Exit::USAGE, "contract_secret", &error)

@@ -7,7 +7,7 @@ use cto_checkout::{Repository, RepositoryError};
 use cto_contract::ids::RunId;
 use cto_contract::report::Report;
 use cto_contract::verify::VerifyReport;
-use cto_contract::words::{Lane, Stage};
+use cto_contract::words::{Lane, SandboxChoice, Stage};
 use cto_evidence::key::SigningKey;
 use cto_rules::lifecycle::{Next, next_step};
 use cto_rules::sandbox_choice::ChoiceError;
@@ -20,7 +20,7 @@ use crate::config::{Config, ConfigError};
 use crate::environment::Environment;
 use crate::home::{Home, HomeError};
 use crate::inputs::{InputError, ResolvedInput, Surroundings};
-use crate::inside::{ReadPathError, check_named_files, check_read_paths};
+use crate::inside::{NamedFileError, ReadPathError, check_named_files, check_read_paths};
 use crate::journal::{JournalError, Observer};
 use crate::keyring::{self, KeyringError};
 use crate::live::Live;
@@ -108,6 +108,8 @@ pub enum RunError {
     Input(#[from] InputError),
     #[error("the configuration shows too much")]
     ReadPath(#[from] ReadPathError),
+    #[error("the command names a file that it could not see")]
+    NamedFile(#[from] NamedFileError),
     #[error(
         "the case holds something that looks like a secret ({rule}, line {line} of its contract)"
     )]
@@ -189,7 +191,8 @@ impl Harness {
             };
         }
         check_read_paths(self, top.as_deref())?;
-        if request.lane == Lane::Command {
+        let is_bare = self.sandbox(request.sandbox)?.provider == SandboxChoice::None;
+        if request.lane == Lane::Command && !is_bare {
             check_named_files(self, &request.argv, top.as_deref())?;
         }
         let user_home = self.env.get("HOME").map(PathBuf::from);

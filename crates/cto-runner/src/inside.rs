@@ -120,7 +120,7 @@ pub(crate) fn places(work: &Path, home: &Path) -> Known {
     )
 }
 
-/// Why something that the configuration or the command names is not shown.
+/// Why a directory that the configuration names is not shown.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadPathError {
     #[error("`read_paths` of harness.yaml names `{0}`, which is not an absolute path")]
@@ -129,8 +129,14 @@ pub enum ReadPathError {
     Unreadable { path: String, source: io::Error },
     #[error("`read_paths` of harness.yaml names `{path}`: {why}")]
     Refused { path: String, why: InputRefusal },
-    #[error("the command names the file `{path}`, which nobody inside is shown: {why}")]
-    NamedFile { path: String, why: InputRefusal },
+}
+
+/// A file that the command names, and why it is not shown.
+#[derive(Debug, thiserror::Error)]
+#[error("`{path}` is not shown inside: {why}")]
+pub struct NamedFileError {
+    path: String,
+    why: InputRefusal,
 }
 
 /// Most files that are looked at in a directory that is to be shown.
@@ -171,14 +177,14 @@ pub(crate) fn check_named_files(
     harness: &Harness,
     argv: &[String],
     repository: Option<&Path>,
-) -> Result<(), ReadPathError> {
+) -> Result<(), NamedFileError> {
     let facts = ReadFacts {
         files: named_files(argv),
         ..surroundings(harness, repository)
     };
     match read_paths(&facts).refused.into_iter().next() {
         None => Ok(()),
-        Some((path, why)) => Err(ReadPathError::NamedFile {
+        Some((path, why)) => Err(NamedFileError {
             path: path.display().to_string(),
             why,
         }),

@@ -43,7 +43,7 @@ pub use environment::Environment;
 pub use harness::{Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult, index_row};
 pub use home::{Home, HomeError, resolve_config, resolve_home};
 pub use inputs::InputError;
-pub use inside::ReadPathError;
+pub use inside::{NamedFileError, ReadPathError};
 pub use journal::{JournalError, Observer};
 pub use keyring::{KeyringError, add_trusted, key_path, load_or_create, rotate};
 pub use limits::{OUTPUT_MB_DEFAULT, WALL_SECONDS_DEFAULT};

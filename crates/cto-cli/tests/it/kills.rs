@@ -18,6 +18,9 @@ const RUNS: u32 = 200;
 const WORKERS: u32 = 4;
 /// A run has some forty events; later numbers leave some runs alone.
 const EVENTS: usize = 48;
+/// What the agent says eight times, as an event.
+const AGENT_WORD: &str = "\"type\":\"backend.plan\"";
+const AGENT_WORDS: usize = 8;
 /// A killed tree needs a moment to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(30);
 
@@ -63,7 +66,12 @@ fn children(pid: u32) -> Vec<u32> {
 fn descendant(harness: u32, generations: usize, dice: &mut Dice) -> (u32, usize) {
     let mut chosen = harness;
     for generation in 0..generations {
-        let below = children(chosen);
+        let mut below = children(chosen);
+        let has_more = |pid: &u32| generation + 1 == generations || !children(*pid).is_empty();
+        // The launch pad and the mover have none: who is to be found deeper is not below them.
+        if below.iter().any(has_more) {
+            below.retain(has_more);
+        }
         let Some(next) = below.get(dice.roll(below.len().max(1))) else {
             return (chosen, generation);
         };
@@ -84,7 +92,8 @@ fn one_run(ground: &Ground, marker: &str, dice: &mut Dice, tally: &mut Tally) {
     let cases = ground.cases();
     let mut args = vec!["run", TINY, "--events", "-q", "--cases"];
     args.push(cases.to_str().unwrap());
-    if dice.roll(2) == 0 {
+    let has_agent = dice.roll(2) == 0;
+    if has_agent {
         args.extend(["--engine", "command", "--", "sh", "-ec", AGENT, marker]);
     }
     let mut child = ground
@@ -95,9 +104,14 @@ fn one_run(ground: &Ground, marker: &str, dice: &mut Dice, tally: &mut Tally) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let (moment, generations) = (1 + dice.roll(EVENTS), dice.roll(4));
+    // Any event, or one of the agent's own words, at which it is there.
+    let (word, moment) = match has_agent && dice.roll(2) == 0 {
+        true => (AGENT_WORD, 1 + dice.roll(AGENT_WORDS)),
+        false => ("", 1 + dice.roll(EVENTS)),
+    };
+    let generations = dice.roll(4);
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut seen = 0;
+    let (mut seen, mut said) = (0, 0);
     let mut id = None;
     for line in lines.map_while(Result::ok) {
         seen += 1;
@@ -105,7 +119,8 @@ fn one_run(ground: &Ground, marker: &str, dice: &mut Dice, tally: &mut Tally) {
             let event: Value = serde_json::from_str(&line).unwrap();
             id = event["run_id"].as_str().map(str::to_owned);
         }
-        if seen == moment {
+        said += usize::from(line.contains(word));
+        if said == moment && line.contains(word) {
             let (victim, generation) = descendant(child.id(), generations, dice);
             let pid = Pid::from_raw(i32::try_from(victim).unwrap()).unwrap();
             // Gone meanwhile is as good as killed.

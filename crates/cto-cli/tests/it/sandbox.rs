@@ -98,16 +98,15 @@ fn less_than_a_sandbox_is_seen_on_every_screen() {
 #[test]
 fn a_program_in_the_weak_mode_does_not_find_the_key_that_one_without_a_sandbox_finds() {
     let place = place();
-    let script =
-        "echo after >a.txt; cat \"$0\" 2>&1; echo x >\"$0.more\" 2>/dev/null && echo written; true";
-    let key = place.home().join("keys/harness.pem");
+    let script = "echo after >a.txt; cat \"$0/harness.pem\" 2>&1; echo x >\"$0/more\" 2>/dev/null && echo written; true";
+    let keys = place.home().join("keys");
     let gates = [
         ("CTO_HARNESS_ALLOW_COMMAND", "1"),
         ("CTO_HARNESS_COMMAND_STAGE", "2"),
     ];
     let said = |more: &[&str]| {
         let lane = ["--engine", "command", "--stage", "2", "--"];
-        let program = ["/bin/sh", "-c", script, key.to_str().unwrap()];
+        let program = ["/bin/sh", "-c", script, keys.to_str().unwrap()];
         let all = [more, &lane, &program].concat();
         let report = run_with(&place, &all, &gates).expect(0).json();
         let pack = place.pack(report["run_id"].as_str().unwrap());

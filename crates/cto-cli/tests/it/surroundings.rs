@@ -115,7 +115,7 @@ fn a_command_that_names_a_file_which_nobody_is_shown_does_not_begin() {
     for words in [&[hidden][..], &["sh", hidden]] {
         let ran = source.run(words);
         assert_eq!(ran.error(), "2 named_file_refused");
-        let why = "which nobody inside is shown: it would show `~/.ssh`, a place for credentials";
+        let why = "is not shown inside: it would show `~/.ssh`, a place for credentials";
         assert!(ran.out.contains(why), "{}", ran.out);
     }
     let runs = source.place.cto(&["runs", "--json"]).expect(0).json();

@@ -67,8 +67,12 @@ pub(crate) fn murder_recorded() {
 }
 
 fn murder_one(name: &str, request: &LaunchRequest, lock: &Lock) {
+    let mut done = false;
     let kill = |said: Said<'_>| {
-        let Said::Output(..) = said else { return };
+        // Output may come in more than one piece.
+        if !matches!(said, Said::Output(..)) || std::mem::replace(&mut done, true) {
+            return;
+        }
         let launcher = child_named("cto-launcher");
         let victim = if name == "init" {
             only_child(launcher)
