@@ -1,14 +1,18 @@
 //! `cto validate redteam` as a person calls it, and whether it could be fooled.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
 
 use cto_proving::redteam::{self, BehaviourStatus, CORPUS, Options};
 use cto_runner::Environment;
 use cto_sandbox::{Launcher, StopToken};
 use serde_json::Value;
 
-use crate::place::{CTO, Place, search_path};
+use crate::place::{CTO, Place, Ran, search_path};
 use crate::schemas::fits_schema;
+
+const NOBODY: u32 = 65534;
 
 /// Behaviours that this machine cannot try, if any: only where it has no such calls.
 fn left_out() -> Vec<u64> {
@@ -67,6 +71,41 @@ fn every_behaviour_of_the_corpus_comes_out_as_it_must() {
     }
     place.assert_no_runs();
     fits_schema(&place, "validate-redteam", &output);
+}
+
+/// The same by a user without any privilege, when these tests run as root.
+#[test]
+fn the_corpus_comes_out_as_it_must_for_an_ordinary_user_too() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = Place::elsewhere();
+    // A place and a program that this user can reach, wherever the build was made.
+    let program = place.path("cto");
+    fs::copy(CTO, &program).unwrap();
+    let top = place.path("");
+    std::os::unix::fs::chown(&top, Some(NOBODY), Some(NOBODY)).unwrap();
+    let plain = place.command(&["validate", "redteam", "--json", "-q"]);
+    let env = plain
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(program)
+        .args(plain.get_args())
+        .env_clear()
+        .envs(env)
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .current_dir(top);
+    let ran = Ran::of(command.output().unwrap());
+    let output = ran.json();
+    assert_eq!(output["errors"], serde_json::json!([]), "{output:#}");
+    assert_eq!((ran.code, &output["ok"]), (Some(0), &Value::Bool(true)));
+    let rows = output["checked"].as_array().unwrap();
+    let not_tried = rows.iter().filter(|row| row["status"] != "pass");
+    assert_eq!(not_tried.count(), left_out().len(), "{output:#}");
+    assert_eq!(rows.len(), CORPUS.len());
 }
 
 #[test]
