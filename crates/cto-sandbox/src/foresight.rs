@@ -4,28 +4,20 @@
 //! what can be refused beyond them is tried in this process. Other providers are only known by trying: one small launch.
 
 use std::path::Path;
-#[cfg(target_os = "linux")]
-use std::sync::Arc;
 
 use crate::error::LaunchError;
 use crate::facts::Facts;
 use crate::launcher::Launcher;
 use crate::layers::{self, Asked};
 use crate::outcome::{Class, Confinement, Proof, Survivors};
-use crate::provider::Means;
 use crate::request::LaunchRequest;
-#[cfg(target_os = "linux")]
-use crate::unprivileged::Owners;
 
 /// What will be in force, for any request by the same launcher in the same place.
 #[derive(Clone, Debug)]
 pub struct Foresight {
     facts: Facts,
-    forced: bool,
-    means: Means,
-    /// For root: made once, because this process is large and forking it dear.
     #[cfg(target_os = "linux")]
-    owners: Option<Arc<Owners>>,
+    launcher: linux::Known,
 }
 
 impl Foresight {
@@ -45,7 +37,7 @@ impl Foresight {
     #[must_use]
     pub fn of(&self, request: &LaunchRequest) -> Confinement {
         #[cfg(target_os = "linux")]
-        let facts = linux::for_request(self, request);
+        let facts = linux::for_request(&self.facts, request, &self.launcher);
         #[cfg(not(target_os = "linux"))]
         let facts = self.facts.clone();
         let asked = Asked {
@@ -64,12 +56,10 @@ impl Launcher {
     /// An error says why these means cannot be had here at all.
     #[cfg(target_os = "linux")]
     pub fn foresee(&self, folder: &Path) -> Result<Foresight, LaunchError> {
-        let owners = linux::owners(self);
+        let launcher = linux::Known::of(self);
         Ok(Foresight {
-            facts: linux::foresee(self, folder, owners.as_deref())?,
-            forced: self.force_group,
-            means: self.means.clone(),
-            owners,
+            facts: linux::foresee(self, folder, launcher.owners.as_deref())?,
+            launcher,
         })
     }
 
@@ -121,7 +111,6 @@ mod linux {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::Foresight;
     use crate::attempt::Recorder;
     use crate::error::LaunchError;
     use crate::facts::{Applied, Confiner, Facts, Fallback, LandlockFact, RootFacts};
@@ -142,11 +131,25 @@ mod linux {
     /// A launch that only shows what its provider does.
     const TRIAL_WALL: Duration = Duration::from_secs(120);
 
-    /// Returns what shows the files of root to another user, where launches will need it.
-    pub(super) fn owners(launcher: &Launcher) -> Option<Arc<Owners>> {
-        let is_needed = launcher.means == Means::Native && unprivileged::is_root();
-        let owners = is_needed.then(|| Owners::of(UNPRIVILEGED_ID).ok());
-        owners.flatten().map(Arc::new)
+    /// What of a launcher decides about its launches.
+    #[derive(Clone, Debug)]
+    pub(super) struct Known {
+        forced: bool,
+        means: Means,
+        /// For root: made once, because this process is large and forking it dear.
+        pub(super) owners: Option<Arc<Owners>>,
+    }
+
+    impl Known {
+        pub(super) fn of(launcher: &Launcher) -> Self {
+            let is_needed = launcher.means == Means::Native && unprivileged::is_root();
+            let owners = is_needed.then(|| Owners::of(UNPRIVILEGED_ID).ok());
+            Self {
+                forced: launcher.force_group,
+                means: launcher.means.clone(),
+                owners: owners.flatten().map(Arc::new),
+            }
+        }
     }
 
     pub(super) fn foresee(
@@ -196,9 +199,9 @@ mod linux {
     }
 
     /// The rest depends on the request only for root: whether all that it binds can be shown to another user.
-    pub(super) fn for_request(foresight: &Foresight, request: &LaunchRequest) -> Facts {
-        let mut facts = foresight.facts.clone();
-        facts.memory_group = match MemoryGroup::of(request, &foresight.means) {
+    pub(super) fn for_request(facts: &Facts, request: &LaunchRequest, launcher: &Known) -> Facts {
+        let mut facts = facts.clone();
+        facts.memory_group = match MemoryGroup::of(request, &launcher.means) {
             Some(_) => Applied::Yes,
             None => Applied::NotAsked,
         };
@@ -211,9 +214,9 @@ mod linux {
             None => Applied::NotAsked,
         };
         let native =
-            facts.by.provider == Provider::Native && facts.class.has_init() && !foresight.forced;
+            facts.by.provider == Provider::Native && facts.class.has_init() && !launcher.forced;
         match (&request.root, native) {
-            (Root::Built(_), true) => with_owners(facts, request, foresight.owners.as_deref()),
+            (Root::Built(_), true) => with_owners(facts, request, launcher.owners.as_deref()),
             (Root::Host, true) => Facts {
                 inner: RootFacts::NOT_ASKED,
                 uid: rustix::process::geteuid().as_raw(),
