@@ -11,6 +11,7 @@ use cto_contract::task::TaskContract;
 use cto_evidence::canonical::digest_of;
 use cto_evidence::chain::recover_tail;
 use cto_rules::lifecycle::conclude;
+use cto_sandbox::Launcher;
 use cto_store::RunCreated;
 
 use crate::clock;
@@ -78,6 +79,7 @@ pub fn recover_all(harness: &Harness) -> Result<Vec<Recovered>, RecoverError> {
         );
     }
     names.sort();
+    Launcher::sweep();
     Ok(names
         .iter()
         .map(|name| recover_one(harness, name))

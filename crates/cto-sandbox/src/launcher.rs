@@ -66,6 +66,12 @@ impl Launcher {
         self.pad.open(&self.program);
     }
 
+    /// Removes what harnesses that were killed have left in the kernel: groups without anybody in them.
+    pub fn sweep() {
+        #[cfg(target_os = "linux")]
+        crate::memory_group::sweep();
+    }
+
     /// Runs one process tree to its end. Blocks; output goes to `sink` in chunks of bounded size as it comes,
     /// and so does what the recorder sees.
     ///

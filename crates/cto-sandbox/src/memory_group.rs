@@ -61,9 +61,7 @@ impl MemoryGroup {
         let bytes = allowed
             .saturating_add(in_memory)
             .saturating_add(SUPERVISORS_BYTES);
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let places = places(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"));
-        places
+        places_here()
             .into_iter()
             .find_map(|place| Self::make(place, bytes, allowed).ok())
     }
@@ -75,7 +73,6 @@ impl MemoryGroup {
                 return Err(io::ErrorKind::Unsupported.into());
             }
         }
-        sweep(&place.folder);
         let random = &mut [0; 8];
         rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
         let name = format!(
@@ -137,14 +134,16 @@ impl MemoryGroup {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // Should somebody still be in it, the next group's maker tries again.
+        // Should somebody still be in it, the next sweep tries again.
         fs::remove_dir(&self.folder).ok();
     }
 }
 
-/// Removes empty groups whose makers are gone. One that is in use cannot be removed.
-fn sweep(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+/// Removes empty groups whose makers were killed. One that is in use cannot be removed.
+pub(crate) fn sweep() {
+    let folders = places_here().into_iter().map(|place| place.folder);
+    let entries = folders.filter_map(|folder| fs::read_dir(folder).ok());
+    for entry in entries.flatten().flatten() {
         let name = entry.file_name();
         let maker = name.to_str().and_then(maker_of);
         if maker.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
@@ -165,6 +164,11 @@ fn killed(events: &str) -> u64 {
     count
         .and_then(|count| count.trim().parse().ok())
         .unwrap_or(0)
+}
+
+fn places_here() -> Vec<Place> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    places(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
 }
 
 /// Returns where groups could be made: beside this process's own group, or in it where it is the uppermost.

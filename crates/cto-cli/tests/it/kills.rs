@@ -3,7 +3,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,8 @@ const EVENTS: usize = 48;
 /// What the agent says eight times, as an event.
 const AGENT_WORD: &str = "\"type\":\"backend.plan\"";
 const AGENT_WORDS: usize = 8;
+/// Where this machine shows its control groups.
+const GROUPS: &str = "/sys/fs/cgroup";
 /// A killed tree needs a moment to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(30);
 
@@ -163,6 +165,26 @@ fn nothing_is_left(ground: &Ground, marker: &str) {
     assert_eq!(work.count(), 0, "scratch is left");
 }
 
+/// Control groups for memory whose makers are gone.
+fn abandoned_groups(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir());
+    let is_abandoned = |path: &Path| {
+        let name = path.file_name()?.to_str()?.strip_prefix("cto-")?;
+        let maker: u32 = name.split('-').next()?.parse().ok()?;
+        Some(!Path::new(&format!("/proc/{maker}")).exists())
+    };
+    folders
+        .flat_map(|path| match is_abandoned(&path) {
+            Some(true) => vec![path],
+            Some(false) => Vec::new(),
+            None => abandoned_groups(&path),
+        })
+        .collect()
+}
+
 /// Every run that gave out its id is sealed, and every pack verifies.
 fn nothing_is_lost(ground: &Ground, tally: &Tally) {
     let packs = ground.packs();
@@ -211,6 +233,10 @@ fn two_hundred_runs_with_kills_leave_nothing_and_lose_nothing() {
             }
         }
     });
+    let ground = Ground::new();
+    let (code, answer) = ground.json(&["recover"]);
+    assert_eq!(code, 0, "{answer}");
+    assert_eq!(abandoned_groups(Path::new(GROUPS)), Vec::<PathBuf>::new());
     let [harness, launcher, init, agent] = killed;
     eprintln!("killed: harness {harness}, launcher {launcher}, init {init}, agent {agent}");
     assert!(killed.iter().all(|n| *n > 0), "{killed:?}");

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use cto_sandbox::{End, LaunchRequest, LimitHit, LimitName, Outcome, StopCause};
 
-use crate::support::{Lock, daemon_script, has_namespaces, launcher, run, script, try_run};
+use crate::harness::{play, say};
+use crate::support::{Lock, Ran, daemon_script, has_namespaces, launcher, run, script, try_run};
 use crate::workshop::Workshop;
 
 const MIB: u64 = 1024 * 1024;
@@ -133,10 +134,7 @@ fn memory_that_no_look_finds_is_held_by_a_control_group_where_one_can_be_made() 
     if !can_run() {
         return;
     }
-    let workshop = Workshop::new();
-    let mut request = workshop.request(&[PYTHON, "-c", HIDDEN_BOMB]);
-    request.tree.memory_bytes = Some(32 * MIB);
-    let ran = run(&request);
+    let ran = run_hidden_bomb();
     let layers = &ran.outcome.confinement.layers;
     let held = layers
         .iter()
@@ -150,7 +148,21 @@ fn memory_that_no_look_finds_is_held_by_a_control_group_where_one_can_be_made() 
             (End::Signaled(9), "")
         );
     }
-    assert_eq!(groups_left(Path::new(MEMORY_GROUPS)), 0);
+    // In a process that makes no other.
+    assert_eq!(play("hidden-bomb"), "0 left");
+}
+
+fn run_hidden_bomb() -> Ran {
+    let workshop = Workshop::new();
+    let mut request = workshop.request(&[PYTHON, "-c", HIDDEN_BOMB]);
+    request.tree.memory_bytes = Some(32 * MIB);
+    run(&request)
+}
+
+/// Runs the program, and says how many groups are left of it.
+pub(crate) fn leave_no_group() {
+    run_hidden_bomb();
+    say(&format!("{} left", groups_left(Path::new(MEMORY_GROUPS))));
 }
 
 /// Whether this user may make a group below the uppermost one of the older interface.

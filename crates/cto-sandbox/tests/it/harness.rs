@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use cto_sandbox::{End, LaunchRequest, Launcher, LayerName, Means, Said, StopToken};
 
+use crate::bounds;
 use crate::killing;
 use crate::support::{
     LAUNCHER_VARIABLE, Lock, assert_nothing_survived, bwrap, by, daemon_script, fallback,
@@ -42,6 +43,7 @@ fn role() {
         Some("many-built") => many_built(),
         Some("murder") => killing::murder(folder),
         Some("murder-recorded") => killing::murder_recorded(),
+        Some("hidden-bomb") => bounds::leave_no_group(),
         Some("replace-pad") => killing::replace_pad(),
         other => panic!("unknown role {other:?}"),
     }
@@ -75,7 +77,7 @@ fn start_under(wrapper: &[&str], role: &str, folder: &Path) -> Child {
 }
 
 /// Returns what a role says in lines that begin with `said: `, until it ends.
-fn play(role: &str) -> String {
+pub(crate) fn play(role: &str) -> String {
     play_under(&[], role, Path::new("/"))
 }
 
