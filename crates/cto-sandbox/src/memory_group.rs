@@ -6,6 +6,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::process::Pid;
 
@@ -16,6 +17,9 @@ use crate::root::Root;
 
 /// Room for the supervisors of a tree, which are charged with it.
 const SUPERVISORS_BYTES: u64 = 64 << 20;
+/// How often a group is tried to be removed, and how long between.
+const REMOVALS_MAX: u32 = 20;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(1);
 /// Begins the name of each group; the number of the process that made it follows.
 const PREFIX: &str = "cto-";
 
@@ -134,8 +138,15 @@ impl MemoryGroup {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // Should somebody still be in it, the next sweep tries again.
-        fs::remove_dir(&self.folder).ok();
+        // A process that was waited for may be in it for a moment yet. Who stays longer is left to the next sweep.
+        for _ in 0..REMOVALS_MAX {
+            match fs::remove_dir(&self.folder) {
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                    std::thread::sleep(REMOVAL_PAUSE);
+                }
+                Ok(()) | Err(_) => break,
+            }
+        }
     }
 }
 
