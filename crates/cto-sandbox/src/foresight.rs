@@ -237,7 +237,11 @@ mod linux {
             .map(|root| unprivileged::open_for(&policy, root, owners));
         (facts.inner.dropped, facts.uid) = match opened {
             None => (Applied::NotAsked, 0),
-            Some(Ok(_)) => (Applied::Yes, policy.run_as),
+            Some(Ok(sources)) => {
+                // The kernel takes its time to let go of mounts that nobody attached; without a thread we wait for it.
+                std::thread::Builder::new().spawn(|| drop(sources)).ok();
+                (Applied::Yes, policy.run_as)
+            }
             Some(Err(failure)) => (
                 Applied::Refused {
                     errno: failure.errno,

@@ -18,8 +18,8 @@ use crate::root::Root;
 /// Room for the supervisors of a tree, which are charged with it.
 const SUPERVISORS_BYTES: u64 = 64 << 20;
 /// How often a group is tried to be removed, and how long between.
-const REMOVALS_MAX: u32 = 20;
-const REMOVAL_PAUSE: Duration = Duration::from_millis(1);
+const REMOVALS_MAX: u32 = 400;
+const REMOVAL_PAUSE: Duration = Duration::from_micros(50);
 /// Begins the name of each group; the number of the process that made it follows.
 const PREFIX: &str = "cto-";
 

@@ -133,7 +133,11 @@ mod linux {
         drop(writer);
         let mut report = [0; REPORT_LEN * 4];
         let read = reader.read_exact(&mut report);
-        wait(child);
+        // All is said; that its namespaces are taken down is nothing to wait for.
+        let reaper = std::thread::Builder::new().spawn(move || wait(child));
+        if reaper.is_err() {
+            wait(child);
+        }
         read.map_err(refused)?;
         decode(&report)
     }
