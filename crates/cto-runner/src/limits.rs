@@ -74,6 +74,7 @@ impl Effective {
     pub(crate) fn tree(&self) -> cto_sandbox::TreeLimits {
         let bytes = |mb: u64| mb.saturating_mul(1 << 20);
         cto_sandbox::TreeLimits {
+            memory_hold: cto_sandbox::MemoryHold::Looks,
             memory_bytes: self.limits.memory_mb.map(bytes),
             disk_bytes: self.limits.disk_mb.map(bytes),
             disk_files: self

@@ -99,7 +99,7 @@ pub use probe::probe;
 pub use proof::{Canary, CanaryAct, Expected, InsideProof};
 pub use provider::{Container, Engine, Means};
 pub use request::{
-    Access, Bind, LaunchRequest, Limits, Network, Overlay, TreeLimits, UNPRIVILEGED_ID,
+    Access, Bind, LaunchRequest, Limits, MemoryHold, Network, Overlay, TreeLimits, UNPRIVILEGED_ID,
 };
 pub use root::{BuiltRoot, Root, Shown, Tmpfs};
 pub use stop::StopToken;

@@ -12,7 +12,7 @@ use rustix::process::Pid;
 
 use crate::limit_hit::{LimitHit, LimitName};
 use crate::provider::Means;
-use crate::request::LaunchRequest;
+use crate::request::{LaunchRequest, MemoryHold};
 use crate::root::Root;
 
 /// Room for the supervisors of a tree, which are charged with it.
@@ -47,9 +47,12 @@ pub(crate) struct MemoryGroup {
 }
 
 impl MemoryGroup {
-    /// Makes a group for a request that bounds memory. `None`: none was asked for, or none can be made here.
+    /// Makes a group for a request that asks for one. `None`: it does not, or none can be made here.
     pub(crate) fn of(request: &LaunchRequest, means: &Means) -> Option<Self> {
-        let allowed = request.tree.memory_bytes?;
+        let allowed = match request.tree.memory_hold {
+            MemoryHold::Looks => return None,
+            MemoryHold::Group => request.tree.memory_bytes?,
+        };
         match means {
             Means::Native | Means::Bwrap { .. } => {}
             // The engine makes its own; the others promise no bound.

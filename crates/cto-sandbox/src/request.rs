@@ -47,10 +47,23 @@ pub struct TreeLimits {
     /// Memory of all processes, shared pages counted once, with files that have no name and System V segments. What lies in
     /// a tmpfs has its own bound.
     pub memory_bytes: Option<u64>,
+    /// Who keeps the bound on memory.
+    pub memory_hold: MemoryHold,
     /// Bytes on disk below the upper directory and all writable binds, what was there before included.
     pub disk_bytes: Option<u64>,
     /// Files and directories in the same places.
     pub disk_files: Option<u64>,
+}
+
+/// Who keeps the bound on the memory of a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryHold {
+    /// Looks at the tree, many times a second.
+    #[default]
+    Looks,
+    /// Also a control group, where one can be made. To move a process into one may take the kernel tens of milliseconds, so
+    /// it is for launches that last.
+    Group,
 }
 
 /// A file or directory that is seen inside, at its own place or at another one, which must exist.

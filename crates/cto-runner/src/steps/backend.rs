@@ -16,8 +16,8 @@ use cto_contract::words::{BackendCompletion, Lane, SandboxClass};
 use cto_evidence::canonical::to_canonical;
 use cto_evidence::writer::PackWriter;
 use cto_sandbox::{
-    Access, Bind, Confinement, End, Endpoint, LaunchRequest, Said, StopCause, StopToken, Stream,
-    Survivors,
+    Access, Bind, Confinement, End, Endpoint, LaunchRequest, MemoryHold, Said, StopCause,
+    StopToken, Stream, Survivors,
 };
 
 use crate::bench::{Bench, Tree};
@@ -321,9 +321,19 @@ impl Live<'_> {
         spec: LaunchSpec,
     ) -> Result<LaunchRequest, StepError> {
         let argv = spec.argv.iter().map(Into::into).collect();
-        let limits = (self.limits.sandbox(), self.limits.tree());
+        let mut tree = self.limits.tree();
+        tree.memory_hold = match self.request.lane {
+            // Applies a patch and is gone.
+            Lane::Fake => MemoryHold::Looks,
+            Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => MemoryHold::Group,
+        };
         let mut request = bench
-            .request("backend", argv, to_os(spec.env), limits)
+            .request(
+                "backend",
+                argv,
+                to_os(spec.env),
+                (self.limits.sandbox(), tree),
+            )
             .map_err(|source| StepError::Artifact {
                 path: "$WORKSPACE".to_owned(),
                 source,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cto_sandbox::{End, LaunchRequest, LimitHit, LimitName, Outcome, StopCause};
+use cto_sandbox::{End, LaunchRequest, LimitHit, LimitName, MemoryHold, Outcome, StopCause};
 
 use crate::harness::{play, say};
 use crate::support::{Lock, Ran, daemon_script, has_namespaces, launcher, run, script, try_run};
@@ -156,6 +156,7 @@ fn run_hidden_bomb() -> Ran {
     let workshop = Workshop::new();
     let mut request = workshop.request(&[PYTHON, "-c", HIDDEN_BOMB]);
     request.tree.memory_bytes = Some(32 * MIB);
+    request.tree.memory_hold = MemoryHold::Group;
     run(&request)
 }
 
