@@ -57,8 +57,6 @@ impl Confining {
             means,
             ..harness.launcher.clone()
         };
-        // While the rest is found out.
-        launcher.warm_up();
         let foresight = launcher
             .foresee(work)
             .map_err(|error| refusal(chosen, &error))?;

@@ -60,17 +60,6 @@ impl Launcher {
         }
     }
 
-    /// Prepares for launches to come, beside whatever follows, so that the first is no slower than the others.
-    pub fn warm_up(&self) {
-        #[cfg(target_os = "linux")]
-        {
-            let Self { pad, program, .. } = self.clone();
-            let open = move || pad.open(&program);
-            // Without a thread the first launch opens it.
-            std::thread::Builder::new().spawn(open).ok();
-        }
-    }
-
     /// Removes what harnesses that were killed have left in the kernel: groups without anybody in them.
     pub fn sweep() {
         #[cfg(target_os = "linux")]

@@ -65,14 +65,6 @@ mod linux {
     }
 
     impl Pad {
-        /// Opens the pad ahead of the first launch, so that it stands when it is needed. A failure shows at that launch.
-        pub(crate) fn open(&self, program: &Path) {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            if open.is_none() {
-                *open = OpenPad::on(program).ok();
-            }
-        }
-
         /// Returns a new launcher with these streams, a child of this process.
         pub(crate) fn launcher(
             &self,
@@ -123,6 +115,8 @@ mod linux {
             )?;
             let process = Command::new(program)
                 .arg0(PAD_NAME)
+                // A binary that is no launcher, such as a test, must not take this for a plain start of itself.
+                .arg(PAD_NAME)
                 .env_clear()
                 .process_group(0)
                 .stdin(theirs)
