@@ -88,7 +88,7 @@ impl Engine {
 pub const fn is_built_in(lane: Lane) -> bool {
     match lane {
         Lane::Fake | Lane::Command => true,
-        Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => false,
+        Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => false,
     }
 }
 

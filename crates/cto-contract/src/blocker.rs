@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::EventType;
+use crate::text::shorten;
 use crate::words::{FaultClass, Lane, RunStatus};
 
 /// One row of the table.
@@ -17,12 +18,12 @@ pub struct Row {
     pub status: RunStatus,
     /// Event at which it is decided; none for a blocker of a proof.
     pub event: Option<EventType>,
-    /// File under `backend/` that must be there; `<lane>` stands for the lane's name.
+    /// File of the pack that must be there; `<lane>` stands for the lane's name.
     pub marker: Option<&'static str>,
     pub fault: FaultClass,
     /// Name of the fixture that triggers it.
     pub fixture: &'static str,
-    /// `failure_reason` of the report; empty means that the blocker's own sentence is the reason.
+    /// `failure_reason` of the report, `<subject>` and `<lane>` filled in; empty: the blocker's own sentence.
     pub reason: &'static str,
     /// What to do next.
     pub hint: &'static str,
@@ -88,31 +89,34 @@ blockers! {
     CriticalRepository "critical_repository" Blocked GATE, GATE_LOG, Operator, "critical-repository", "gate missing: risk_class", "only low-risk noncritical targets can be changed";
     MissingOperatorOutcome "missing_operator_outcome" Blocked None, None, Operator, "missing-operator-outcome", "missing operator outcome", "record it: `cto outcome <run> accepted|rejected`";
 
-    GateMissing "gate_missing" Blocked GATE, GATE_LOG, Operator, "gate-missing", "gate missing: <name>", "set the lane's environment name to exactly 1";
-    StageGateMissing "stage_gate_missing" Blocked GATE, GATE_LOG, Operator, "stage-gate-missing", "gate missing: <name>", "set the lane's stage name to exactly the digit that was asked for";
-    StageNotProven "stage_not_proven" Blocked GATE, GATE_LOG, Operator, "stage-not-proven", "gate missing: <name>", "a stage needs the proof of the one before, and its mutation mode";
-    SourceNotAdmitted "source_not_admitted" Blocked GATE, GATE_LOG, Operator, "source-not-admitted", "gate missing: <name>", "`cto admit source`";
-    SourceNotOwned "source_not_owned" Blocked GATE, GATE_LOG, Operator, "source-not-owned", "gate missing: <name>", "only a local repository that you own can be copied";
-    BinaryNotAdmitted "binary_not_admitted" Blocked GATE, GATE_LOG, Operator, "binary-not-admitted", "gate missing: <name>", "`cto admit binary`";
-    TargetAdmissionMissing "target_admission_missing" Blocked GATE, GATE_LOG, Operator, "target-admission-missing", "gate missing: <name>", "name the admission file of the target";
-    TargetAdmissionInvalid "target_admission_invalid" Blocked GATE, GATE_LOG, Operator, "target-admission-invalid", "gate missing: <name>", "the message names field and line";
-    TargetNotAdmitted "target_not_admitted" Blocked GATE, GATE_LOG, Operator, "target-not-admitted", "gate missing: <name>", "`cto admit target`";
-    TargetScopeExceeded "target_scope_exceeded" Blocked GATE, GATE_LOG, Operator, "target-scope-exceeded", "gate missing: <name>", "narrow `allowed_paths` to what the admission allows";
-    ApprovalSourceMissing "approval_source_missing" Blocked GATE, GATE_LOG, Operator, "approval-source-missing", "gate missing: <name>", "add `approval_source` and `approval_timestamp` to the admission";
-    OperatorOutcomeRequirementMissing "operator_outcome_requirement_missing" Blocked GATE, GATE_LOG, Operator, "operator-outcome-requirement-missing", "gate missing: <name>", "set `operator_outcome_required: true` in the admission";
-    ApprovalMissing "approval_missing" Blocked GATE, GATE_LOG, Operator, "approval-missing", "gate missing: <name>", "`cto request`, then `cto approve`";
-    ApprovalConsumed "approval_consumed" Blocked GATE, GATE_LOG, Operator, "approval-consumed", "gate missing: <name>", "an approval is good for one run; open a new request";
-    ApprovalExpired "approval_expired" Blocked GATE, GATE_LOG, Operator, "approval-expired", "gate missing: <name>", "open a new request";
-    ApprovalScopeMismatch "approval_scope_mismatch" Blocked GATE, GATE_LOG, Operator, "approval-scope-mismatch", "gate missing: <name>", "the grant was for another contract, target, lane or stage";
-    ApprovalSignatureInvalid "approval_signature_invalid" Blocked GATE, GATE_LOG, Operator, "approval-signature-invalid", "gate missing: <name>", "only a registered operator's signature counts";
-    LedgerRolledBack "ledger_rolled_back" Blocked GATE, GATE_LOG, Environment, "ledger-rolled-back", "gate missing: <name>", "the ledger is behind its last checkpoint: restore it before anything else";
-    ProviderDecisionMissing "provider_decision_missing" Blocked GATE, GATE_LOG, Operator, "provider-decision-missing", "gate missing: <name>", "a person decides the provider class first";
-    AllowedPathsMissing "allowed_paths_missing" Blocked GATE, GATE_LOG, Operator, "allowed-paths-missing", "gate missing: <name>", "name the paths that may change under `allowed_paths`";
-    ForbiddenActionsMissing "forbidden_actions_missing" Blocked GATE, GATE_LOG, Operator, "forbidden-actions-missing", "gate missing: <name>", "list all ten under `forbidden_actions`, or permit one by name under `permitted_actions`";
-    RepositoryUnsupported "repository_unsupported" Blocked GATE, GATE_LOG, Environment, "repository-unsupported", "gate missing: <name>", "the message names what is not supported";
-    SteeringNotAdmitted "steering_not_admitted" Blocked GATE, GATE_LOG, Operator, "steering-not-admitted", "gate missing: <name>", "pin the steering files in the target admission";
-    SandboxUnavailable "sandbox_unavailable" Blocked GATE, GATE_LOG, Environment, "sandbox-unavailable", "gate missing: <name>", "`cto doctor` says what this kernel refuses and how to allow it";
-    BudgetUnmeterable "budget_unmeterable" Blocked GATE, GATE_LOG, Operator, "budget-unmeterable", "gate missing: <name>", "remove the cap that this lane cannot measure";
+    GateMissing "gate_missing" Blocked GATE, GATE_LOG, Operator, "gate-missing", "gate missing: <subject>", "set the lane's environment name to exactly 1";
+    StageGateMissing "stage_gate_missing" Blocked GATE, GATE_LOG, Operator, "stage-gate-missing", "gate missing: <subject>", "set the lane's stage name to exactly the digit that was asked for";
+    StageNotProven "stage_not_proven" Blocked GATE, GATE_LOG, Operator, "stage-not-proven", "gate missing: <subject>", "a stage needs the proof of the one before, and its mutation mode";
+    SourceNotAdmitted "source_not_admitted" Blocked GATE, GATE_LOG, Operator, "source-not-admitted", "gate missing: <subject>", "`cto admit source`";
+    SourceNotOwned "source_not_owned" Blocked GATE, GATE_LOG, Operator, "source-not-owned", "gate missing: <subject>", "only a local repository that you own can be copied";
+    BinaryNotAdmitted "binary_not_admitted" Blocked GATE, GATE_LOG, Operator, "binary-not-admitted", "gate missing: <subject>", "`cto admit binary`";
+    TargetAdmissionMissing "target_admission_missing" Blocked GATE, GATE_LOG, Operator, "target-admission-missing", "gate missing: <subject>", "name the admission file of the target";
+    TargetAdmissionInvalid "target_admission_invalid" Blocked GATE, GATE_LOG, Operator, "target-admission-invalid", "gate missing: <subject>", "the message names field and line";
+    TargetNotAdmitted "target_not_admitted" Blocked GATE, GATE_LOG, Operator, "target-not-admitted", "gate missing: <subject>", "`cto admit target`";
+    TargetScopeExceeded "target_scope_exceeded" Blocked GATE, GATE_LOG, Operator, "target-scope-exceeded", "gate missing: <subject>", "narrow `allowed_paths` to what the admission allows";
+    ApprovalSourceMissing "approval_source_missing" Blocked GATE, GATE_LOG, Operator, "approval-source-missing", "gate missing: <subject>", "add `approval_source` and `approval_timestamp` to the admission";
+    OperatorOutcomeRequirementMissing "operator_outcome_requirement_missing" Blocked GATE, GATE_LOG, Operator, "operator-outcome-requirement-missing", "gate missing: <subject>", "set `operator_outcome_required: true` in the admission";
+    ApprovalMissing "approval_missing" Blocked GATE, GATE_LOG, Operator, "approval-missing", "gate missing: <subject>", "`cto request`, then `cto approve`";
+    ApprovalConsumed "approval_consumed" Blocked GATE, GATE_LOG, Operator, "approval-consumed", "gate missing: <subject>", "an approval is good for one run; open a new request";
+    ApprovalExpired "approval_expired" Blocked GATE, GATE_LOG, Operator, "approval-expired", "gate missing: <subject>", "open a new request";
+    ApprovalScopeMismatch "approval_scope_mismatch" Blocked GATE, GATE_LOG, Operator, "approval-scope-mismatch", "gate missing: <subject>", "the grant was for another contract, target, lane or stage";
+    ApprovalSignatureInvalid "approval_signature_invalid" Blocked GATE, GATE_LOG, Operator, "approval-signature-invalid", "gate missing: <subject>", "only a registered operator's signature counts";
+    ApprovalPresenceTooLow "approval_presence_too_low" Blocked GATE, GATE_LOG, Operator, "approval-presence-too-low", "gate missing: <subject>", "sign with a key that asks for a person: this stage needs more than a plain file key";
+    LedgerRolledBack "ledger_rolled_back" Blocked GATE, GATE_LOG, Environment, "ledger-rolled-back", "gate missing: <subject>", "the ledger is behind its last checkpoint: restore it before anything else";
+    TrustRolledBack "trust_rolled_back" Blocked GATE, GATE_LOG, Environment, "trust-rolled-back", "gate missing: <subject>", "a file of trust is not the one that the ledger holds: the message names the command that repairs it";
+    ProviderDecisionMissing "provider_decision_missing" Blocked GATE, GATE_LOG, Operator, "provider-decision-missing", "gate missing: <subject>", "a person decides the provider class first";
+    AllowedPathsMissing "allowed_paths_missing" Blocked GATE, GATE_LOG, Operator, "allowed-paths-missing", "gate missing: <subject>", "name the paths that may change under `allowed_paths`";
+    ForbiddenActionsMissing "forbidden_actions_missing" Blocked GATE, GATE_LOG, Operator, "forbidden-actions-missing", "gate missing: <subject>", "list all ten under `forbidden_actions`, or permit one by name under `permitted_actions`";
+    RepositoryUnsupported "repository_unsupported" Blocked GATE, GATE_LOG, Environment, "repository-unsupported", "gate missing: <subject>", "the message names what is not supported";
+    SteeringNotAdmitted "steering_not_admitted" Blocked GATE, GATE_LOG, Operator, "steering-not-admitted", "gate missing: <subject>", "pin the steering files in the target admission";
+    SandboxUnavailable "sandbox_unavailable" Blocked GATE, GATE_LOG, Environment, "sandbox-unavailable", "gate missing: <subject>", "`cto doctor` says what this kernel refuses and how to allow it";
+    BudgetUnmeterable "budget_unmeterable" Blocked GATE, GATE_LOG, Operator, "budget-unmeterable", "gate missing: <subject>", "remove the cap that this lane cannot measure";
+    BaselineBroken "baseline_broken" Blocked GATE, Some("test.log"), Operator, "baseline-broken", "check does not pass on the untouched tree", "mend the check or its tool first, or say `must_fail_before` if it is what the change has to mend";
     ModelNotAdmitted "model_not_admitted" Blocked GATE, NOT_ADMITTED, Operator, "model-not-admitted", "model not admitted", "`cto admit model`";
     ModelAdmissionMismatch "model_admission_mismatch" Blocked GATE, NOT_ADMITTED, Operator, "model-admission-mismatch", "model not admitted", "ask for the pair that is admitted";
     ModelAdmissionInvalid "model_admission_invalid" Blocked GATE, NOT_ADMITTED, Operator, "model-admission-invalid", "model not admitted", "the message names field and line";
@@ -121,7 +125,7 @@ blockers! {
     ProviderReasoningOnly "provider_reasoning_only" Blocked GATE, Some("backend/provider-reasoning-only.txt"), Environment, "provider-reasoning-only", "provider response shape unavailable", "the model answered with reasoning only; check its chat template";
     AgentProtocolFailed "agent_protocol_failed" Fail END, Some("backend/provider-agent-protocol.txt"), Agent, "agent-protocol-failed", "case agent result protocol failed", "read backend/: the result envelope is missing or broken";
     LifecycleTimeoutAfterValidPatch "lifecycle_timeout_after_valid_patch" Fail END, TIMEOUT, Agent, "lifecycle-timeout-after-valid-patch", "lifecycle timeout after valid patch", "the patch is in the pack, but a time-out is never a pass";
-    BackendFailed "backend_failed" Fail END, None, Agent, "backend-failed", "<lane> engine failed with exit code <n>", "read backend/stderr.log";
+    BackendFailed "backend_failed" Fail END, None, Agent, "backend-failed", "<lane> engine failed with <subject>", "read backend/stderr.log";
     SecretExposed "secret_exposed" Fail END, None, Agent, "secret-exposed", "", "the file is in quarantine under home; revoke the secret";
     SourceRepositoryMutated "source_repository_mutated" Fail END, None, Agent, "source-repository-mutated", "", "the source changed under the run: look at it before anything else";
     ProtectedRootMutated "protected_root_mutated" Fail END, None, Agent, "protected-root-mutated", "", "a protected root changed under the run: look at it before anything else";
@@ -132,21 +136,28 @@ blockers! {
     Interrupted "interrupted" Blocked END, None, Environment, "interrupted", "", "rerun it: an agent that had started is never started again by itself";
     LimitExceeded "limit_exceeded" Blocked END, None, Agent, "limit-exceeded", "", "the report names the limit; raise it in the contract if the work needs it";
     ClockUndecidable "clock_undecidable" Blocked END, None, Environment, "clock-undecidable", "", "the clock went backwards; fix it, then rerun";
+    RollbackNotExact "rollback_not_exact" Blocked None, None, Operator, "rollback-not-exact", "", "nothing was written: the branch has moved since the landing; revert by hand";
 }
 
-/// A blocker as it stands in a report: its code, what happened, and what to do.
+/// Most characters of a subject.
+const SUBJECT_CHARS: usize = 200;
+
+/// A blocker as it stands in a report: its code, what it is about, what happened, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Blocker {
     pub code: BlockerCode,
+    /// What it is about, as data: a gate's name, a path, a command, a limit, a way to end. Empty for the run as a whole.
+    pub subject: String,
     pub message: String,
     pub hint: String,
 }
 
 impl Blocker {
     /// Makes a blocker with the table's hint.
-    pub fn new(code: BlockerCode, message: impl Into<String>) -> Self {
+    pub fn new(code: BlockerCode, subject: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,
+            subject: shorten(&subject.into(), SUBJECT_CHARS),
             message: message.into(),
             hint: code.row().hint.to_owned(),
         }
@@ -155,14 +166,16 @@ impl Blocker {
     /// `failure_reason` for a report in which this blocker comes first.
     pub fn failure_reason(&self, lane: Lane) -> String {
         let reason = self.code.row().reason;
-        if reason.is_empty() || reason.contains("<n>") {
+        if reason.is_empty() {
             return self.message.clone();
         }
-        // The gate's name is the message's first word group in backticks, by construction of the rules.
-        let name = self.message.split('`').nth(1).unwrap_or(self.code.as_str());
+        let subject = match self.subject.as_str() {
+            "" => self.code.as_str(),
+            subject => subject,
+        };
         reason
-            .replace("<name>", name)
             .replace("<lane>", lane.as_str())
+            .replace("<subject>", subject)
     }
 }
 
@@ -196,8 +209,8 @@ mod tests {
 
     #[test]
     fn a_failure_outranks_a_block_and_nothing_is_a_pass() {
-        let fail = Blocker::new(BlockerCode::NoDiff, "x");
-        let block = Blocker::new(BlockerCode::Timeout, "x");
+        let fail = Blocker::new(BlockerCode::NoDiff, "", "x");
+        let block = Blocker::new(BlockerCode::Timeout, "backend", "x");
         assert_eq!(status_of(&[]), RunStatus::Pass);
         assert_eq!(status_of(std::slice::from_ref(&block)), RunStatus::Blocked);
         assert_eq!(status_of(&[block, fail]), RunStatus::Fail);
@@ -207,11 +220,17 @@ mod tests {
     fn the_reason_of_a_gate_names_it() {
         let b = Blocker::new(
             BlockerCode::GateMissing,
-            "`CTO_HARNESS_ALLOW_CASE` is not set to 1",
+            "CTO_HARNESS_ALLOW_CASE",
+            "it is not `1`",
         );
         assert_eq!(
             b.failure_reason(Lane::Case),
             "gate missing: CTO_HARNESS_ALLOW_CASE"
+        );
+        let ended = Blocker::new(BlockerCode::BackendFailed, "exit code 7", "it ended badly");
+        assert_eq!(
+            ended.failure_reason(Lane::Codex),
+            "codex engine failed with exit code 7"
         );
     }
 }

@@ -52,7 +52,7 @@ pub struct DeniedBackend {
 
 wire_enum! {
     /// The chosen backend, or none.
-    pub enum Selected { None = "none", Fake = "fake", Command = "command", Case = "case", Codex = "codex", Pi = "pi", Acp = "acp" }
+    pub enum Selected { None = "none", Fake = "fake", Command = "command", Case = "case", Codex = "codex", Pi = "pi", Claude = "claude", Acp = "acp" }
 }
 
 impl From<Lane> for Selected {
@@ -63,6 +63,7 @@ impl From<Lane> for Selected {
             Lane::Case => Self::Case,
             Lane::Codex => Self::Codex,
             Lane::Pi => Self::Pi,
+            Lane::Claude => Self::Claude,
             Lane::Acp => Self::Acp,
         }
     }

@@ -18,6 +18,7 @@ pub mod event;
 pub mod identity;
 pub mod ids;
 pub mod input;
+pub mod lanes;
 pub mod path;
 pub mod plan;
 pub mod report;

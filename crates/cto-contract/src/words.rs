@@ -1,5 +1,6 @@
 //! The closed sets of words that reports, events and contracts are written in.
 
+use crate::lanes::Gating;
 use crate::text;
 
 /// A word that is not in its closed set.
@@ -33,6 +34,7 @@ wire_enum! {
         Case = "case",
         Codex = "codex",
         Pi = "pi",
+        Claude = "claude",
         Acp = "acp",
     }
 }
@@ -167,9 +169,9 @@ impl RiskClass {
 impl Lane {
     /// The environment name that opens the lane; `fake` has none and is always the default.
     pub fn gate(self) -> Option<String> {
-        match self {
-            Self::Fake => None,
-            Self::Command | Self::Case | Self::Codex | Self::Pi | Self::Acp => Some(format!(
+        match self.traits().gating {
+            Gating::Open => None,
+            Gating::Environment | Gating::EnvironmentOrConfig => Some(format!(
                 "CTO_HARNESS_ALLOW_{}",
                 self.as_str().to_ascii_uppercase()
             )),
@@ -213,6 +215,12 @@ pub struct Stage(#[schemars(range(min = 1, max = 6))] u8);
 impl Stage {
     /// The stage of shipped cases: a copied artificial fixture.
     pub const FIXTURE: Self = Self(2);
+
+    /// Work on a copy of a repository: the last where nothing lands.
+    pub const COPIED_REPOSITORY: Self = Self(3);
+
+    /// The first where a change lands, in a repository that is thrown away.
+    pub const DISPOSABLE: Self = Self(4);
 
     /// The first: gates only, no process.
     pub const FIRST: Self = Self(1);

@@ -304,6 +304,7 @@ pub fn conclude(state: &RunState) -> RunCompleted {
     if let Some(recovered) = &state.recovered {
         add(&[Blocker::new(
             BlockerCode::Interrupted,
+            recovered.interrupted_step.map_or("", Step::as_str),
             recovered.reason.clone(),
         )]);
     }
@@ -336,6 +337,7 @@ pub fn conclude(state: &RunState) -> RunCompleted {
         let names: Vec<&str> = attempted.iter().map(|a| a.as_str()).collect();
         add(&[Blocker::new(
             BlockerCode::ForbiddenActionAttempted,
+            names.join(", "),
             format!(
                 "attempted: {}; first {} {} by {}",
                 names.join(", "),
@@ -358,7 +360,11 @@ pub fn conclude(state: &RunState) -> RunCompleted {
             recovered: false,
         };
         for sentence in order::missing_events(&types, &extra, ending) {
-            blockers.push(Blocker::new(BlockerCode::MissingRequiredEvent, sentence));
+            blockers.push(Blocker::new(
+                BlockerCode::MissingRequiredEvent,
+                "",
+                sentence,
+            ));
         }
     }
     verdict(blockers, state.lane)
@@ -386,6 +392,7 @@ fn backend_blockers(state: &RunState) -> Vec<Blocker> {
     if let Some(why) = &end.start_failure {
         return vec![Blocker::new(
             BlockerCode::ProviderUnavailable,
+            lane.as_str(),
             format!("the {lane} backend could not be started: {why}"),
         )];
     }
@@ -402,6 +409,7 @@ fn backend_blockers(state: &RunState) -> Vec<Blocker> {
         };
         found.push(Blocker::new(
             code,
+            "backend",
             format!(
                 "the {lane} backend was over its wall clock after {:.1} s",
                 end.seconds
@@ -410,7 +418,8 @@ fn backend_blockers(state: &RunState) -> Vec<Blocker> {
     } else if let Some(signal) = end.signal {
         found.push(Blocker::new(
             BlockerCode::BackendFailed,
-            format!("{lane} engine was ended by signal {signal}"),
+            format!("signal {signal}"),
+            format!("the {lane} backend was ended by signal {signal}"),
         ));
     } else if end.exit_code != Some(0) {
         let code = end
@@ -418,13 +427,15 @@ fn backend_blockers(state: &RunState) -> Vec<Blocker> {
             .map_or_else(|| "unknown".to_owned(), |c| c.to_string());
         found.push(Blocker::new(
             BlockerCode::BackendFailed,
-            format!("{lane} engine failed with exit code {code}"),
+            format!("exit code {code}"),
+            format!("the {lane} backend ended with exit code {code}"),
         ));
     }
     if !end.no_survivors {
         found.push(Blocker::new(
             BlockerCode::SandboxUnavailable,
-            "`end` it could not be shown that nothing of the backend survived",
+            "survivors",
+            "it could not be shown that nothing of the backend survived",
         ));
     }
     found

@@ -164,12 +164,14 @@ pub fn check_diff(contract: &TaskContract, entries: &[PatchEntry]) -> DiffChecke
     if contract.diff_required && entries.is_empty() {
         blockers.push(Blocker::new(
             BlockerCode::NoDiff,
+            "",
             "the contract requires a change and nothing changed",
         ));
     }
     if !refused.is_empty() {
         blockers.push(Blocker::new(
             BlockerCode::DisallowedFileChange,
+            refused.first().map_or("", |s| s.path.as_str()),
             refusal_message(&refused),
         ));
     }

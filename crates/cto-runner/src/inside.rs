@@ -52,7 +52,7 @@ impl Inside {
             .filter(|dir| dir.is_dir());
         let words = match lane {
             Lane::Command => argv,
-            Lane::Fake | Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => &[],
+            Lane::Fake | Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => &[],
         };
         // A program that is named by its path brings its installation, as one on `PATH` would.
         let program = words.first().map(Path::new).and_then(Path::parent);

@@ -333,6 +333,7 @@ impl<'h> Live<'h> {
             Err(StepError::Artifact { path, source }) => {
                 vec![Blocker::new(
                     BlockerCode::ArtifactWriteFailure,
+                    path.as_str(),
                     format!("`{path}` could not be written: {source}"),
                 )]
             }
@@ -340,7 +341,7 @@ impl<'h> Live<'h> {
                 if step == Step::Prepare {
                     self.discard_trees();
                 }
-                let blockers = vec![Blocker::new(code, what)];
+                let blockers = vec![Blocker::new(code, step.as_str(), what)];
                 // A gate that is found closed only now closes like any other.
                 if code.row().event == Some(EventType::BackendGateBlocked)
                     && !self.state().backend_started
@@ -353,6 +354,7 @@ impl<'h> Live<'h> {
         if self.stop.is_asked() {
             blockers.push(Blocker::new(
                 BlockerCode::Interrupted,
+                step.as_str(),
                 format!("a stop was asked for during `{step}`"),
             ));
         }

@@ -61,6 +61,7 @@ impl ProtectedRoots {
             .collect();
         Some(Blocker::new(
             BlockerCode::ProtectedRootMutated,
+            names.first().map_or("", String::as_str),
             format!(
                 "{} paths of a protected root changed while the backend ran: {}",
                 changed.len(),

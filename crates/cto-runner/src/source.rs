@@ -193,6 +193,7 @@ impl Source {
         let blocker = if mutated {
             Some(Blocker::new(
                 BlockerCode::SourceRepositoryMutated,
+                "",
                 format!(
                     "the source changed while a backend ran that could have written there: {shown}"
                 ),
@@ -200,6 +201,7 @@ impl Source {
         } else if before != last || before != meanwhile {
             Some(Blocker::new(
                 BlockerCode::SourceChangedDuringRun,
+                "",
                 format!("the source changed during the run: {shown}"),
             ))
         } else {

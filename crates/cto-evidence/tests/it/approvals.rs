@@ -65,7 +65,8 @@ fn needing(mut plan: Plan) -> Plan {
 fn lacking() -> Plan {
     let blockers = vec![Blocker::new(
         BlockerCode::ApprovalMissing,
-        "`approval` is required",
+        "approval",
+        "it is required",
     )];
     let mut plan = needing(sample::blocked());
     for (_, kind) in &mut plan.events {

@@ -326,7 +326,8 @@ pub(crate) fn blocked() -> Plan {
     let contract = contract();
     let blockers = vec![Blocker::new(
         BlockerCode::GateMissing,
-        "`CTO_HARNESS_ALLOW_CASE` is not set to 1",
+        "CTO_HARNESS_ALLOW_CASE",
+        "it is not set to 1",
     )];
     let mut events = beginning(&nonce, &contract);
     let mut add = |kind: EventKind| events.push((Actor::Harness, kind));
@@ -372,7 +373,11 @@ pub(crate) fn recovered() -> Plan {
         .unwrap();
     plan.events.truncate(died);
     plan.patch.clear();
-    let blockers = vec![Blocker::new(BlockerCode::Interrupted, "the harness died")];
+    let blockers = vec![Blocker::new(
+        BlockerCode::Interrupted,
+        "",
+        "the harness died",
+    )];
     plan.events.push((
         Actor::Harness,
         EventKind::RunRecovered(RunRecovered {

@@ -209,6 +209,7 @@ fn judged(patch: &str, edit: impl FnOnce(&mut cto_contract::task::TaskContract))
     plan.patch = patch.as_bytes().to_vec();
     let blockers = vec![Blocker::new(
         BlockerCode::VerificationFailed,
+        "",
         "for this test",
     )];
     for (_, kind) in &mut plan.events {

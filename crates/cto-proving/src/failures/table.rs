@@ -148,9 +148,22 @@ pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
     (BlockerCode::ApprovalExpired, APPROVALS),
     (BlockerCode::ApprovalScopeMismatch, APPROVALS),
     (BlockerCode::ApprovalSignatureInvalid, APPROVALS),
+    (BlockerCode::ApprovalPresenceTooLow, APPROVALS),
     (
         BlockerCode::LedgerRolledBack,
         "the ledger has no checkpoints yet that it could be behind of",
+    ),
+    (
+        BlockerCode::TrustRolledBack,
+        "trust is not written from the ledger yet, so no file can differ from it",
+    ),
+    (
+        BlockerCode::BaselineBroken,
+        "what the checks show on the untouched tree is recorded and not yet judged before the start",
+    ),
+    (
+        BlockerCode::RollbackNotExact,
+        "it stops a command and not a run, and nothing lands yet that could be taken back",
     ),
     (BlockerCode::ProviderDecisionMissing, MODELS),
     (BlockerCode::SteeringNotAdmitted, TARGETS),

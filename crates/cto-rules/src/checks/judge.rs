@@ -116,7 +116,8 @@ pub fn judge(
     canary: Canary,
 ) -> Judgement {
     let mut blockers = Vec::new();
-    let mut add = |code, message: String| blockers.push(Blocker::new(code, message));
+    let mut add =
+        |code, subject: &str, message: String| blockers.push(Blocker::new(code, subject, message));
     for result in after.iter().filter(|r| !r.passed) {
         let why = result.reason.clone().unwrap_or_default();
         let code = if result.timed_out {
@@ -124,7 +125,11 @@ pub fn judge(
         } else {
             BlockerCode::VerificationFailed
         };
-        add(code, format!("`{}`: {why}", shorten(&result.command, 120)));
+        add(
+            code,
+            &result.command,
+            format!("`{}`: {why}", shorten(&result.command, 120)),
+        );
     }
     let expected: usize = contract
         .verification_commands
@@ -134,6 +139,7 @@ pub fn judge(
     if after.iter().all(|r| r.passed) && after.len() != expected {
         add(
             BlockerCode::VerificationFailed,
+            "",
             format!("{} of {expected} executions took place", after.len()),
         );
     }
@@ -146,6 +152,7 @@ pub fn judge(
             Some(before) if before.passed => {
                 add(
                     BlockerCode::VerificationFailed,
+                    &command.run,
                     format!(
                         "`{}` must fail before the change, but passed",
                         shorten(&command.run, 120)
@@ -155,6 +162,7 @@ pub fn judge(
             Some(_) => {}
             None => add(
                 BlockerCode::VerificationFailed,
+                &command.run,
                 format!(
                     "`{}` was not run before the change",
                     shorten(&command.run, 120)
@@ -166,6 +174,7 @@ pub fn judge(
     if !lost_tests.is_empty() {
         add(
             BlockerCode::VerificationFailed,
+            &lost_tests[0],
             format!(
                 "passed before and no longer: {}",
                 shorten(&lost_tests.join(", "), 300)
@@ -175,6 +184,7 @@ pub fn judge(
     if canary.status == CanaryStatus::Swallowed {
         add(
             BlockerCode::VerificationTampered,
+            canary.runner.as_deref().unwrap_or(""),
             format!("a test that had to fail did not: {}", canary.detail),
         );
     }

@@ -1,6 +1,6 @@
 //! One gate, one judgement.
 //!
-//! A refusal's message begins with the gate's name in backticks: the report's `failure_reason` is made from it.
+//! A refusal's subject is the gate's name, or that of the environment variable which would open it.
 
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::eligibility::Gate;
@@ -31,7 +31,7 @@ impl Judgement {
     }
 
     fn missing(code: BlockerCode, message: String) -> Self {
-        Self::Missing(Blocker::new(code, message))
+        Self::Missing(Blocker::new(code, "", message))
     }
 
     fn unless(refusal: Option<(BlockerCode, String)>) -> Self {
@@ -41,6 +41,16 @@ impl Judgement {
 
 /// Judges one gate, no matter how the others stand.
 pub(super) fn judge(gate: Gate, facts: &EligibilityFacts) -> Judgement {
+    match judge_alone(gate, facts) {
+        Judgement::Missing(blocker) if blocker.subject.is_empty() => Judgement::Missing(Blocker {
+            subject: gate.as_str().to_owned(),
+            ..blocker
+        }),
+        judged => judged,
+    }
+}
+
+fn judge_alone(gate: Gate, facts: &EligibilityFacts) -> Judgement {
     match gate {
         Gate::LaneGate => lane_gate(facts),
         Gate::StageGate => stage_gate(facts),
@@ -117,16 +127,15 @@ fn environment_gate(state: &GateState, name: &str, code: BlockerCode, key: &str)
     match state {
         GateState::Open => Judgement::Passed,
         GateState::NotNeeded | GateState::Absent { .. } => {
-            Judgement::missing(code, format!("`{name}` is not set to exactly `{key}`"))
+            let message = format!("`{name}` is not set to exactly `{key}`");
+            Judgement::Missing(Blocker::new(code, name, message))
         }
         GateState::Wrong { shown, .. } => {
             let shown = text::shorten(shown, QUOTED_CHARS);
-            Judgement::missing(
-                code,
-                format!(
-                    "`{name}` is set to \"{shown}\", which counts as absent: only `{key}` opens it"
-                ),
-            )
+            let message = format!(
+                "`{name}` is set to \"{shown}\", which counts as absent: only `{key}` opens it"
+            );
+            Judgement::Missing(Blocker::new(code, name, message))
         }
     }
 }
@@ -136,7 +145,9 @@ fn source_admission(facts: &EligibilityFacts) -> Judgement {
     let from_stage = match facts.lane {
         Lane::Fake => return Judgement::NotRequired,
         Lane::Command => COMMAND_ADMISSION_FROM_STAGE,
-        Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => SOURCE_ADMISSION_FROM_STAGE,
+        Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => {
+            SOURCE_ADMISSION_FROM_STAGE
+        }
     };
     if facts.stage.number() < from_stage {
         return Judgement::NotRequired;

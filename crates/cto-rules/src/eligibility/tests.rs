@@ -174,7 +174,7 @@ fn matters(fault: &Fault, lane: Lane, number: u8) -> bool {
         Gate::SourceAdmission => match lane {
             Lane::Fake => false,
             Lane::Command => number >= 4,
-            Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => number >= 3,
+            Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => number >= 3,
         },
         Gate::MutationMode => fault.1 == BlockerCode::StageGateMissing || number < 6,
         Gate::Confinement => number >= 3 || !std::ptr::eq(fault, &FAULTS[26]),

@@ -270,7 +270,7 @@ fn a_stop_closes_the_run_at_the_next_boundary() {
         }))
         .add(EventKind::StepFinished(StepFinished {
             step: Step::Prepare,
-            blockers: vec![Blocker::new(BlockerCode::Interrupted, "asked")],
+            blockers: vec![Blocker::new(BlockerCode::Interrupted, "", "asked")],
         }));
     assert_eq!(next(&stopped), "perform complete");
     assert_eq!(codes(&stopped), ["interrupted"]);

@@ -290,12 +290,7 @@ impl Live<'_> {
         let Some(first) = reasons.first() else {
             return Ok(());
         };
-        let gate = first
-            .message
-            .split('`')
-            .nth(1)
-            .unwrap_or(first.code.as_str())
-            .to_owned();
+        let gate = first.subject.clone();
         let data = GateBlocked {
             backend: self.request.lane,
             gate,

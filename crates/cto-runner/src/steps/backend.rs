@@ -240,6 +240,7 @@ impl Live<'_> {
                     let name = hit.limit.as_str();
                     let blocker = Blocker::new(
                         BlockerCode::LimitExceeded,
+                        name,
                         format!(
                             "the backend went over {name}: {} of {}",
                             hit.seen, hit.allowed
@@ -325,7 +326,9 @@ impl Live<'_> {
         tree.memory_hold = match self.request.lane {
             // Applies a patch and is gone.
             Lane::Fake => MemoryHold::Looks,
-            Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => MemoryHold::Group,
+            Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => {
+                MemoryHold::Group
+            }
         };
         let mut request = bench
             .request(

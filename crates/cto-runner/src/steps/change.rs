@@ -99,7 +99,7 @@ fn too_many(changes: &[Change]) -> Option<Blocker> {
         .sum();
     (bytes > CHANGES_BYTES_MAX).then(|| {
         Blocker::new(
-            BlockerCode::LimitExceeded,
+            BlockerCode::LimitExceeded, "",
             format!(
                 "the backend changed {} paths: their list takes {bytes} bytes of {CHANGES_BYTES_MAX}",
                 changes.len()
@@ -124,6 +124,7 @@ impl Live<'_> {
             Err(error) if error.is_limit() => {
                 let blocker = Blocker::new(
                     BlockerCode::LimitExceeded,
+                    "",
                     format!("the tree that the backend left: {}", error_chain(&error)),
                 );
                 self.limit_hit("tree", 0, Step::Change, blocker)?;
@@ -168,6 +169,7 @@ impl Live<'_> {
         if !refused.is_empty() {
             blockers.push(Blocker::new(
                 BlockerCode::PatchNotReproducible,
+                "",
                 format!("no patch can hold: {}", shorten(&refused.join(", "), 400)),
             ));
         }
@@ -191,6 +193,7 @@ impl Live<'_> {
             Some(finding) => {
                 blockers.push(Blocker::new(
                     BlockerCode::SecretExposed,
+                    "",
                     format!(
                         "{} in line {} of the patch; it is in quarantine",
                         finding.rule, finding.line
@@ -204,7 +207,7 @@ impl Live<'_> {
             match self.apply_to_baseline(&taken, &changes) {
                 Ok(id) => Some(id),
                 Err(what) => {
-                    blockers.push(Blocker::new(BlockerCode::PatchNotReproducible, what));
+                    blockers.push(Blocker::new(BlockerCode::PatchNotReproducible, "", what));
                     None
                 }
             }
@@ -216,6 +219,7 @@ impl Live<'_> {
         {
             blockers.push(Blocker::new(
                 BlockerCode::PatchNotReproducible,
+                "",
                 format!("the patch gives tree {applied}, the backend left {new_tree_id}"),
             ));
         }

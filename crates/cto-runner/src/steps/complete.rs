@@ -33,15 +33,16 @@ impl Live<'_> {
             drop(checks.join(&self.stop));
         }
         if let Err(what) = self.check_source()? {
-            blockers.push(Blocker::new(BlockerCode::SourceChangedDuringRun, what));
+            blockers.push(Blocker::new(BlockerCode::SourceChangedDuringRun, "", what));
         }
         let state = self.state().clone();
         if let Err(what) = write_missing(&self.pack, &state, &self.contract, &mut self.book) {
-            blockers.push(Blocker::new(BlockerCode::ArtifactWriteFailure, what));
+            blockers.push(Blocker::new(BlockerCode::ArtifactWriteFailure, "", what));
         }
         if self.journal().clock().went_back() {
             blockers.push(Blocker::new(
                 BlockerCode::ClockUndecidable,
+                "",
                 "the wall clock went backwards during the run",
             ));
         }

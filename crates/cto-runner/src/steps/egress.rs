@@ -73,6 +73,7 @@ impl Live<'_> {
             let name = hit.budget.as_str();
             let blocker = Blocker::new(
                 BlockerCode::LimitExceeded,
+                name,
                 format!(
                     "the backend used up its {name}: {} of {}",
                     hit.seen, hit.allowed

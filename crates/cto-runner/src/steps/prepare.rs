@@ -129,7 +129,7 @@ impl Live<'_> {
         let agent_files_min = match self.request.lane {
             // It renames no directory.
             Lane::Fake => OVERLAY_FILES_MIN,
-            Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => {
+            Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => {
                 AGENT_OVERLAY_FILES_MIN
             }
         };
@@ -270,9 +270,9 @@ impl Live<'_> {
             Lane::Command => Ok(Engine::Command(CommandCall {
                 argv: self.request.argv.clone(),
             })),
-            lane @ (Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp) => Err(failed(format!(
-                "the {lane} lane is not part of this version"
-            ))),
+            lane @ (Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp) => Err(failed(
+                format!("the {lane} lane is not part of this version"),
+            )),
         }
     }
 
@@ -387,7 +387,7 @@ impl Live<'_> {
             inputs: prepared.inputs.clone(),
             ladder: match engine.lane() {
                 Lane::Fake => Ladder::NotNeeded,
-                Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Acp => {
+                Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => {
                     Ladder::NotEnforced
                 }
             },

@@ -44,6 +44,7 @@ impl Live<'_> {
             let why = bad.result.reason.as_deref().unwrap_or("it failed");
             blockers.push(Blocker::new(
                 BlockerCode::ProviderUnavailable,
+                "",
                 format!(
                     "the setup command `{}` did not succeed: {}",
                     shorten(&bad.line, 120),
@@ -60,6 +61,7 @@ impl Live<'_> {
         if !changed.is_empty() {
             blockers.push(Blocker::new(
                 BlockerCode::DirtyStartingTree,
+                "",
                 format!(
                     "the setup changed files of the baseline: {}",
                     shorten(&changed.join(", "), 400)

@@ -69,6 +69,7 @@ impl Live<'_> {
             if let Some((limit, allowed)) = &execution.limit {
                 let blocker = Blocker::new(
                     BlockerCode::LimitExceeded,
+                    "",
                     format!(
                         "`{}` went over {limit}, which is {allowed}",
                         shorten(&execution.line, 120)
@@ -104,6 +105,7 @@ impl Live<'_> {
         if !dirty_paths.is_empty() {
             blockers.push(Blocker::new(
                 BlockerCode::DirtyEndingTree,
+                "",
                 format!(
                     "the checks changed: {}",
                     shorten(&dirty_paths.join(", "), 400)
@@ -118,6 +120,7 @@ impl Live<'_> {
         if patch_tree.as_ref() != Some(&verified_tree_id) {
             blockers.push(Blocker::new(
                 BlockerCode::VerifiedTreeMismatch,
+                "",
                 format!("tree {verified_tree_id} was checked, not the patch's"),
             ));
         }
@@ -140,6 +143,7 @@ impl Live<'_> {
         let note = words.review_note.as_deref().unwrap_or("without a reason");
         Some(Blocker::new(
             BlockerCode::ReviewerRejected,
+            "",
             format!(
                 "the backend's reviewer rejects the change: {}",
                 shorten(note, 400)
@@ -172,6 +176,7 @@ impl Live<'_> {
             None => {
                 let blocker = Blocker::new(
                     BlockerCode::MissingTestCommand,
+                    "",
                     "verification is required and the contract names no command",
                 );
                 (

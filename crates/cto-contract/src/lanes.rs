@@ -1,0 +1,164 @@
+//! What sets the lanes apart, one row each: everything that is not the program's own interface.
+//!
+//! A new lane is a word in [`Lane`], a row here and an adapter; the compiler names every other place.
+
+use crate::words::{Lane, Stage};
+
+/// What opens a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gating {
+    /// Nothing stands before it.
+    Open,
+    /// The environment alone, at every stage.
+    Environment,
+    /// The environment; up to the last stage where nothing lands, also the operator's config.
+    EnvironmentOrConfig,
+}
+
+/// Where the lane's program comes from, and so what of it must be seen inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgramSource {
+    /// A program of the system, which is always there.
+    System,
+    /// The command line that the operator typed; files that it names are shown.
+    CommandLine,
+    /// An installed program, named by `CTO_HARNESS_<LANE>_BIN` or found by this name.
+    Installed(&'static str),
+}
+
+/// How the memory of all processes of an agent is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryWatch {
+    /// Looked at from time to time: enough for what applies a patch and is gone.
+    Polled,
+    /// A control group where the machine has one, besides.
+    Group,
+}
+
+/// Whether proofs of earlier stages stand before a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LadderRule {
+    /// The ruler that others are measured against.
+    Ruler,
+    Climbs,
+}
+
+/// What of a lane's use of its model the forwarder can count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meters {
+    /// It asks no model.
+    Nothing,
+    /// Requests and tokens; a price list is not known.
+    RequestsAndTokens,
+}
+
+/// One row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaneTraits {
+    /// Whether this build has an adapter for it.
+    pub is_built_in: bool,
+    pub gating: Gating,
+    pub program: ProgramSource,
+    pub memory: MemoryWatch,
+    pub ladder: LadderRule,
+    /// First stage at which its source must be admitted; none for what is part of the harness.
+    pub source_admission_from: Option<Stage>,
+    pub meters: Meters,
+    /// Directories of the workspace that hold the lane's own state: collected, and no part of the change.
+    pub state_paths: &'static [&'static str],
+    /// Further directories that it leaves behind, thrown away.
+    pub residue: &'static [&'static str],
+}
+
+impl Lane {
+    /// The lane's row.
+    pub const fn traits(self) -> LaneTraits {
+        const INSTALLED: LaneTraits = LaneTraits {
+            is_built_in: false,
+            gating: Gating::EnvironmentOrConfig,
+            program: ProgramSource::CommandLine,
+            memory: MemoryWatch::Group,
+            ladder: LadderRule::Climbs,
+            source_admission_from: Some(Stage::COPIED_REPOSITORY),
+            meters: Meters::RequestsAndTokens,
+            state_paths: &[],
+            residue: &[],
+        };
+        match self {
+            Self::Fake => LaneTraits {
+                is_built_in: true,
+                gating: Gating::Open,
+                program: ProgramSource::System,
+                memory: MemoryWatch::Polled,
+                ladder: LadderRule::Ruler,
+                source_admission_from: None,
+                meters: Meters::Nothing,
+                ..INSTALLED
+            },
+            // It has no source: while nothing can land, the digest of its program is its identity.
+            Self::Command => LaneTraits {
+                is_built_in: true,
+                source_admission_from: Some(Stage::DISPOSABLE),
+                ..INSTALLED
+            },
+            Self::Case => LaneTraits {
+                gating: Gating::Environment,
+                program: ProgramSource::Installed("ca"),
+                state_paths: &[".case/"],
+                ..INSTALLED
+            },
+            Self::Codex => LaneTraits {
+                program: ProgramSource::Installed("codex"),
+                residue: &[".codex/"],
+                ..INSTALLED
+            },
+            Self::Pi => LaneTraits {
+                program: ProgramSource::Installed("pi"),
+                residue: &[".pi/"],
+                ..INSTALLED
+            },
+            Self::Claude => LaneTraits {
+                program: ProgramSource::Installed("claude"),
+                residue: &[".claude/"],
+                ..INSTALLED
+            },
+            Self::Acp => INSTALLED,
+        }
+    }
+
+    /// Whether a path of the workspace, absent from the baseline, is the lane's own and no part of the change.
+    pub fn leaves(self, path: &[u8]) -> bool {
+        let traits = self.traits();
+        let mut own = traits.state_paths.iter().chain(traits.residue);
+        own.any(|directory| path.starts_with(directory.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_ruler_runs_without_a_gate_an_admission_and_a_ladder() {
+        for lane in Lane::ALL {
+            let traits = lane.traits();
+            let is_fake = *lane == Lane::Fake;
+            assert_eq!(traits.gating == Gating::Open, is_fake, "{lane}");
+            assert_eq!(traits.ladder == LadderRule::Ruler, is_fake, "{lane}");
+            assert_eq!(traits.source_admission_from.is_none(), is_fake, "{lane}");
+            assert_eq!(lane.gate().is_none(), is_fake, "{lane}");
+        }
+    }
+
+    #[test]
+    fn a_lanes_own_directories_are_directories() {
+        for lane in Lane::ALL {
+            let traits = lane.traits();
+            for path in traits.state_paths.iter().chain(traits.residue) {
+                assert!(path.ends_with('/') && !path.starts_with('/'), "{path}");
+                assert!(lane.leaves(format!("{path}x").as_bytes()));
+                assert!(!lane.leaves(path.trim_end_matches('/').as_bytes()));
+            }
+        }
+    }
+}
