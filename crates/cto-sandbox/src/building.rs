@@ -21,8 +21,8 @@ use crate::sys::mounting::{Attributes, Reach, set_attributes};
 use crate::wire::{Failure, OverlayPolicy, Policy, Raw, RootPolicy, Step, TmpfsPolicy};
 
 /// Directories that some tmpfs can be put over for a moment; nothing below them is looked up after that.
-const GROUNDS: [&str; 5] = ["/tmp", "/run", "/var", "/mnt", "/usr"];
-const GROUND_OPTIONS: &str = "mode=0755,size=64m,nr_inodes=65536";
+const ROOT_PLACES: [&str; 5] = ["/tmp", "/run", "/var", "/mnt", "/usr"];
+const ROOT_OPTIONS: &str = "mode=0755,size=64m,nr_inodes=65536";
 
 /// Parts of `/proc` that speak of the whole machine: to be read only.
 const PROC_READ_ONLY: [&str; 6] = ["sys", "sysrq-trigger", "irq", "bus", "fs", "asound"];
@@ -67,17 +67,19 @@ pub(crate) fn build(
         let step = Step::BuildRoot(path.clone());
         move |error: io::Error| failure(step, &error)
     };
-    let mut ground = Ground::lay().map_err(at(&Raw::from("/")))?;
+    let mut new_root = NewRoot::mount_empty().map_err(at(&Raw::from("/")))?;
     for (place, target) in &root.links {
-        ground.link(place, target).map_err(at(place))?;
+        new_root.link(place, target).map_err(at(place))?;
     }
     for (place, bytes) in &root.files {
-        ground.write(place, &bytes.0).map_err(at(place))?;
+        new_root.write(place, &bytes.0).map_err(at(place))?;
     }
     let dev = Raw::from("/dev");
-    ground.devices(&sources, root.shm_bytes).map_err(at(&dev))?;
+    new_root
+        .devices(&sources, root.shm_bytes)
+        .map_err(at(&dev))?;
     let proc = Raw::from("/proc");
-    ground.proc(own_proc, policy).map_err(at(&proc))?;
+    new_root.proc(own_proc, policy).map_err(at(&proc))?;
     let mut upper = None;
     for entry in entries(policy, root, &sources) {
         let place = entry.at();
@@ -87,9 +89,9 @@ pub(crate) fn build(
             Entry::Tmpfs(_) => Step::BuildRoot(place.clone()),
         };
         let done = match entry {
-            Entry::Tmpfs(tmpfs) => ground.tmpfs(tmpfs),
-            Entry::Shown(source) => ground.show(source),
-            Entry::Overlay(overlay, parts) => ground
+            Entry::Tmpfs(tmpfs) => new_root.tmpfs(tmpfs),
+            Entry::Shown(source) => new_root.show(source),
+            Entry::Overlay(overlay, parts) => new_root
                 .overlay(overlay, parts)
                 .map(|directory| upper = Some(directory)),
         };
@@ -110,7 +112,7 @@ pub(crate) fn build(
         files: root.files.iter().map(|(place, _)| place.clone()).collect(),
         upper,
     };
-    ground
+    new_root
         .enter()
         .map_err(|error| failure(Step::EnterRoot, &error))?;
     Ok(built)
@@ -150,17 +152,17 @@ enum Kind {
 }
 
 /// The tmpfs that becomes the root.
-struct Ground {
+struct NewRoot {
     base: OwnedFd,
     /// File systems made here: the only ones in which a missing mount point may be made.
     own: Vec<u64>,
 }
 
-impl Ground {
-    fn lay() -> io::Result<Self> {
+impl NewRoot {
+    fn mount_empty() -> io::Result<Self> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
-        let options = CString::new(GROUND_OPTIONS)?;
-        for place in GROUNDS {
+        let options = CString::new(ROOT_OPTIONS)?;
+        for place in ROOT_PLACES {
             let flags = MountFlags::NOSUID | MountFlags::NODEV;
             match rustix::mount::mount(c"root", place, c"tmpfs", flags, options.as_c_str()) {
                 Ok(()) => {

@@ -16,8 +16,8 @@ use crate::canary::Plan;
 use crate::limit_hit::{LimitHit, LimitName};
 use crate::mounts::failure;
 use crate::outcome::{Class, End};
-use crate::payload::{self, Armour, Held, Image};
-use crate::recorder::handover::{Post, hand_over};
+use crate::payload::{self, Held, Image, Restrictions};
+use crate::recorder::handover::{RecorderSetup, hand_over};
 use crate::sys::{self, Notice};
 use crate::tree_watch::TreeWatch;
 use crate::wire::{self, Ended, Failure, KILL, Message, RlimitPolicy, Step, TERMINATE};
@@ -30,11 +30,11 @@ const KILL_ROUND: Duration = Duration::from_millis(5);
 pub(crate) fn supervise(
     control: &UnixStream,
     image: &Image,
-    gear: Option<Gear>,
+    setup: Option<RootSetup>,
     class: Class,
 ) -> u8 {
-    match start(control, image, gear, class) {
-        Ok(mut warden) => warden.watch(),
+    match start(control, image, setup, class) {
+        Ok(mut supervisor) => supervisor.watch(),
         Err(failure) => {
             say(control, &Message::Failed(failure));
             wire::EXIT_ORDERLY
@@ -52,28 +52,34 @@ pub(crate) fn say(mut control: &UnixStream, message: &Message) {
 fn start<'a>(
     control: &'a UnixStream,
     image: &Image,
-    gear: Option<Gear>,
+    setup: Option<RootSetup>,
     class: Class,
-) -> Result<Warden<'a>, Failure> {
+) -> Result<Supervisor<'a>, Failure> {
     let fork = |error: io::Error| failure(Step::Fork, &error);
     let notices = sys::notice_fd().map_err(fork)?;
     let (report, writer) = io::pipe().map_err(fork)?;
     let (mut number, to_number) = io::pipe().map_err(fork)?;
-    let (worn, watch, post) = match gear {
-        Some(gear) => (Some((gear.armour, gear.plan)), gear.watch, gear.post),
+    let (confined, watch, recorder) = match setup {
+        Some(setup) => (
+            Some((setup.restrictions, setup.plan)),
+            setup.watch,
+            setup.recorder,
+        ),
         None => (None, None, None),
     };
-    let held = worn.as_ref().map(|(armour, plan)| Held { armour, plan });
+    let held = confined
+        .as_ref()
+        .map(|(restrictions, plan)| Held { restrictions, plan });
     let (held, limits) = (held.as_ref(), image.limits());
     // The closure owns the writers: here they are closed with it, in the child by the execution.
     let child = move || payload::become_command(image, held, writer, &to_number);
     let payload = sys::fork_into(0, child).map_err(fork)?;
-    if let Some(post) = post {
-        let mover = held.and_then(|held| post.mover(image, held.armour));
-        let handed = hand_over(payload, &mut number, post, mover);
+    if let Some(recorder) = recorder {
+        let mover = held.and_then(|held| recorder.mover(image, held.restrictions));
+        let handed = hand_over(payload, &mut number, recorder, mover);
         handed.map_err(|error| failure(Step::Recorder, &error))?;
     }
-    Ok(Warden {
+    Ok(Supervisor {
         control,
         class,
         notices,
@@ -90,7 +96,7 @@ fn start<'a>(
     })
 }
 
-struct Warden<'a> {
+struct Supervisor<'a> {
     control: &'a UnixStream,
     class: Class,
     notices: OwnedFd,
@@ -108,11 +114,11 @@ struct Warden<'a> {
 }
 
 /// What comes with a root from nothing.
-pub(crate) struct Gear {
-    pub(crate) armour: Armour,
+pub(crate) struct RootSetup {
+    pub(crate) restrictions: Restrictions,
     pub(crate) plan: Plan,
     pub(crate) watch: Option<TreeWatch>,
-    pub(crate) post: Option<Post>,
+    pub(crate) recorder: Option<RecorderSetup>,
 }
 
 /// What one look at the children showed.
@@ -121,7 +127,7 @@ enum Reaped {
     NoneLeft,
 }
 
-impl Warden<'_> {
+impl Supervisor<'_> {
     fn watch(&mut self) -> u8 {
         loop {
             let ready = self.poll();
@@ -180,11 +186,11 @@ impl Warden<'_> {
         let Some(report) = self.report.take() else {
             return;
         };
-        let heard = payload::hear(report);
-        if let Some(proved) = heard.proved {
+        let report = payload::read_report(report);
+        if let Some(proved) = report.proved {
             say(self.control, &Message::Proved(proved));
         }
-        self.failure = heard.failure;
+        self.failure = report.failure;
         if self.failure.is_none() {
             say(self.control, &Message::Started);
             self.offer_to_oom_killer();

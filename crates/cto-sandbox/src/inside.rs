@@ -11,14 +11,14 @@ use crate::building;
 use crate::canary::{MountTable, Plan};
 use crate::endpoint::{self, Offered};
 use crate::facts::{Applied, BaseStep, Confiner, Facts, Fallback, Refusal, RootFacts};
-use crate::init::{self, Gear, say};
+use crate::init::{self, RootSetup, say};
 use crate::mounts::{self, failure};
 use crate::namespaces::{self, IdMaps};
 use crate::outcome::{Class, Provider};
 use crate::pad::{self, PAD_NAME};
-use crate::payload::{Armour, Image};
+use crate::payload::{Image, Restrictions};
 use crate::provider::{LAUNCHER_INSIDE, bwrap, container, provided, weak};
-use crate::recorder::{self, handover::Post};
+use crate::recorder::{self, handover::RecorderSetup};
 use crate::ruleset::Rules;
 use crate::seccomp;
 use crate::sources::Sources;
@@ -236,8 +236,8 @@ fn init_main(
         None => mounts::mount_all(policy).map(|()| None),
         Some(root) => make_root(policy, root, prepared.sources, extras.own_proc).map(Some),
     };
-    let gear = match made.and_then(|gear| add_post(gear, users, to_launcher, policy)) {
-        Ok(gear) => gear,
+    let setup = match made.and_then(|setup| add_recorder(setup, users, to_launcher, policy)) {
+        Ok(setup) => setup,
         Err(failure) => {
             say(control, &Message::Failed(failure));
             return wire::EXIT_ORDERLY;
@@ -267,11 +267,11 @@ fn init_main(
         },
         no_capabilities: extras.no_capabilities,
         uid: rustix::process::geteuid().as_raw(),
-        inner: match &gear {
+        inner: match &setup {
             None => RootFacts::NOT_ASKED,
-            Some(gear) => RootFacts {
+            Some(setup) => RootFacts {
                 root: Applied::Yes,
-                landlock: gear.armour.rules.fact,
+                landlock: setup.restrictions.rules.fact,
                 seccomp: Applied::Yes,
                 dropped: prepared.dropped,
                 // As far as the kernel gives a listener, which the command's process will find out.
@@ -286,7 +286,7 @@ fn init_main(
         memory_group: Applied::NotAsked,
     };
     say(control, &Message::Ready(facts));
-    init::supervise(control, image, gear, Class::Process)
+    init::supervise(control, image, setup, Class::Process)
 }
 
 /// Makes the endpoint, if there is to be one. `None`: it was not taken over, and nothing is to be started.
@@ -318,25 +318,25 @@ fn make_root(
     root: &RootPolicy,
     sources: Option<Sources>,
     own_proc: Applied,
-) -> Result<Gear, Failure> {
+) -> Result<RootSetup, Failure> {
     let sources = match sources {
         Some(sources) => sources,
         None => Sources::open(policy, root, None)?,
     };
     let built = building::build(policy, root, sources, own_proc)?;
     let rules = Rules::of(&built).map_err(|error| failure(Step::Landlock, &error))?;
-    let armour = Armour {
+    let restrictions = Restrictions {
         rules,
         filter: seccomp::filter(),
         asking: policy.record.then(seccomp::asking_filter),
     };
     let plan = Plan::of(policy, root, &built, MountTable::Own);
     let watch = TreeWatch::of(policy, built).map_err(|error| failure(Step::SetLimits, &error))?;
-    Ok(Gear {
-        armour,
+    Ok(RootSetup {
+        restrictions,
         plan,
         watch,
-        post: None,
+        recorder: None,
     })
 }
 
@@ -355,28 +355,28 @@ fn own_users(policy: &Policy) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Adds what the recorder needs to the gear.
-fn add_post(
-    gear: Option<Gear>,
+/// Adds what the recorder needs to the setup.
+fn add_recorder(
+    setup: Option<RootSetup>,
     users: io::Result<Option<OwnedFd>>,
     launcher: UnixStream,
     policy: &Policy,
-) -> Result<Option<Gear>, Failure> {
+) -> Result<Option<RootSetup>, Failure> {
     let trouble = |error: io::Error| failure(Step::Recorder, &error);
-    match (gear, users.map_err(trouble)?) {
-        (Some(gear), Some(users)) => {
+    match (setup, users.map_err(trouble)?) {
+        (Some(setup), Some(users)) => {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let root = rustix::fs::open(c"/", flags, Mode::empty());
             let root = root.map_err(|error| trouble(error.into()))?;
-            let post = Some(Post {
+            let recorder = Some(RecorderSetup {
                 launcher,
                 users,
                 root,
                 has_overlay: policy.overlay.is_some(),
             });
-            Ok(Some(Gear { post, ..gear }))
+            Ok(Some(RootSetup { recorder, ..setup }))
         }
-        (gear, _) => Ok(gear),
+        (setup, _) => Ok(setup),
     }
 }
 

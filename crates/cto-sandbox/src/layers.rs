@@ -148,7 +148,7 @@ fn layer(name: LayerName, facts: &Facts, asked: Option<Asked<'_>>) -> (bool, Str
         LayerName::Landlock => {
             let LandlockFact { applied, abi } = facts.inner.landlock;
             if facts.class == Class::Weak {
-                return armour(applied, &weak_rules(abi));
+                return by_fact(applied, &weak_rules(abi));
             }
             extra(
                 facts,
@@ -164,7 +164,7 @@ fn layer(name: LayerName, facts: &Facts, asked: Option<Asked<'_>>) -> (bool, Str
             let detail = format!(
                 "no namespaces, mounts, io_uring, bpf, keys, tracing or special sockets{sockets}; foreign calls are killed"
             );
-            armour(facts.inner.seccomp, &detail)
+            by_fact(facts.inner.seccomp, &detail)
         }
         LayerName::Seccomp => extra(
             facts,
@@ -230,7 +230,7 @@ fn base(facts: &Facts, detail: &str) -> (bool, String) {
 }
 
 /// A layer that a process puts on itself, with or without namespaces.
-fn armour(applied: Applied, detail: &str) -> (bool, String) {
+fn by_fact(applied: Applied, detail: &str) -> (bool, String) {
     match applied {
         Applied::Yes => (true, detail.to_owned()),
         Applied::NotAsked => (false, "not asked for".to_owned()),
@@ -253,7 +253,7 @@ fn weak_rules(abi: u32) -> String {
 fn extra(facts: &Facts, applied: Applied, detail: &str) -> (bool, String) {
     match facts.class.has_init() {
         false => (false, facts.missing()),
-        true => armour(applied, detail),
+        true => by_fact(applied, detail),
     }
 }
 
@@ -281,7 +281,7 @@ fn read_only(facts: &Facts, asked: Option<Asked<'_>>) -> (bool, String) {
             match facts.class {
                 Class::Weak => {
                     let detail = format!("{count} paths can be read, by Landlock");
-                    armour(facts.read_only, &detail)
+                    by_fact(facts.read_only, &detail)
                 }
                 Class::None | Class::Group | Class::Process | Class::Full => {
                     extra(facts, facts.read_only, &format!("{count} paths bound"))

@@ -37,8 +37,6 @@ mod disk_walk;
 #[cfg(target_os = "linux")]
 mod escalation;
 #[cfg(target_os = "linux")]
-mod heard;
-#[cfg(target_os = "linux")]
 mod hidden_memory;
 #[cfg(target_os = "linux")]
 mod init;
@@ -46,6 +44,8 @@ mod init;
 mod inside;
 #[cfg(target_os = "linux")]
 mod launch_failure;
+#[cfg(target_os = "linux")]
+mod launcher_report;
 #[cfg(target_os = "linux")]
 mod memory_group;
 #[cfg(target_os = "linux")]

@@ -19,7 +19,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags,
 };
 
-use crate::payload::{self, Armour, Image};
+use crate::payload::{self, Image, Restrictions};
 use crate::sys;
 
 /// Most files and directories that are moved for one call; a larger tree stays where it is.
@@ -107,10 +107,10 @@ impl Reply {
 }
 
 /// Serves until the other side is gone. Runs in a child of the init, and returns its exit code.
-pub(crate) fn serve(image: &Image, armour: &Armour, socket: &OwnedFd) -> u8 {
+pub(crate) fn serve(image: &Image, restrictions: &Restrictions, socket: &OwnedFd) -> u8 {
     rustix::thread::set_name(c"cto-mover").ok();
     // What it has inherited is not for a process that the command can reach.
-    let ready = payload::put_on(image, armour).is_ok()
+    let ready = payload::restrict_plainly(image, restrictions).is_ok()
         && sys::become_stdin(socket.as_fd()).is_ok()
         && sys::close_all_but(None).is_ok();
     if !ready {

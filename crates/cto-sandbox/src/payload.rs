@@ -72,16 +72,16 @@ impl Image {
 
 /// The layers that a process puts on itself, made before the fork.
 #[derive(Debug)]
-pub(crate) struct Armour {
+pub(crate) struct Restrictions {
     pub(crate) rules: Rules,
     pub(crate) filter: Vec<libc::sock_filter>,
-    /// Worn instead by a command that is recorded.
+    /// Put on instead by a command that is recorded.
     pub(crate) asking: Option<Vec<libc::sock_filter>>,
 }
 
-/// What the command's process wears, and what it tries once it does.
+/// What the command's process puts on, and what it tries once it has.
 pub(crate) struct Held<'a> {
-    pub(crate) armour: &'a Armour,
+    pub(crate) restrictions: &'a Restrictions,
     pub(crate) plan: &'a Plan,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct Proved {
 
 /// All that a child said.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct ChildReport {
     pub(crate) proved: Option<Proved>,
     /// Why it did not become the command; `None` if it did.
     pub(crate) failure: Option<Failure>,
@@ -138,28 +138,28 @@ fn tell(mut report: &PipeWriter, said: &Report) -> io::Result<()> {
     report.write_all(&line)
 }
 
-/// Hears the child out. Blocks while it is between fork and execution.
-pub(crate) fn hear(report: PipeReader) -> Heard {
+/// Reads all that the child says. Blocks while it is between fork and execution.
+pub(crate) fn read_report(report: PipeReader) -> ChildReport {
     let mut bytes = Vec::new();
-    let mut heard = Heard::default();
+    let mut all = ChildReport::default();
     if let Err(error) = report.take(REPORT_BYTES_MAX).read_to_end(&mut bytes) {
-        heard.failure = Some(failed(Step::Execute, &error));
+        all.failure = Some(failed(Step::Execute, &error));
     }
     for line in bytes.split(|&byte| byte == b'\n').filter(|l| !l.is_empty()) {
         match serde_json::from_slice(line) {
-            Ok(Report::Proved(proved)) => heard.proved = Some(proved),
-            Ok(Report::Failed(failure)) => heard.failure = Some(failure),
+            Ok(Report::Proved(proved)) => all.proved = Some(proved),
+            Ok(Report::Failed(failure)) => all.failure = Some(failure),
             // It was killed in the middle of a word.
-            Err(error) => heard.failure = Some(failed(Step::Execute, &error.into())),
+            Err(error) => all.failure = Some(failed(Step::Execute, &error.into())),
         }
     }
-    heard
+    all
 }
 
-/// Puts on this process all that the command will wear, and nothing that asks.
-pub(crate) fn put_on(image: &Image, armour: &Armour) -> Result<(), Failure> {
-    dress(image, Some(armour))?;
-    install_plain(armour)
+/// Puts on this process all that the command will have, but no filter that asks.
+pub(crate) fn restrict_plainly(image: &Image, restrictions: &Restrictions) -> Result<(), Failure> {
+    restrict(image, Some(restrictions))?;
+    install_plain(restrictions)
 }
 
 /// Puts everything on, and tries it.
@@ -168,13 +168,13 @@ fn prepare(
     held: Option<&Held<'_>>,
     listener: &PipeWriter,
 ) -> Result<Option<Proved>, Failure> {
-    dress(image, held.map(|held| held.armour))?;
-    let Some(Held { armour, plan }) = held else {
+    restrict(image, held.map(|held| held.restrictions))?;
+    let Some(Held { restrictions, plan }) = held else {
         return Ok(None);
     };
-    let (mut proof, recorder) = match &armour.asking {
+    let (mut proof, recorder) = match &restrictions.asking {
         None => {
-            install_plain(armour)?;
+            install_plain(restrictions)?;
             (canary::try_places(plan), Applied::NotAsked)
         }
         Some(asking) => {
@@ -183,7 +183,7 @@ fn prepare(
             let recorder = match ask(asking, listener) {
                 Ok(()) => Applied::Yes,
                 Err(error) => {
-                    install_plain(armour)?;
+                    install_plain(restrictions)?;
                     let errno = error.raw_os_error().unwrap_or(libc::EIO);
                     Applied::Refused { errno }
                 }
@@ -202,7 +202,7 @@ fn prepare(
 }
 
 /// Puts on everything but the filter.
-fn dress(image: &Image, armour: Option<&Armour>) -> Result<(), Failure> {
+fn restrict(image: &Image, restrictions: Option<&Restrictions>) -> Result<(), Failure> {
     let at = |step| move |error: rustix::io::Errno| failed(step, &error.into());
     // An own session: no terminal to push characters into, and one process group to signal.
     rustix::process::setsid().map_err(at(Step::Session))?;
@@ -214,17 +214,17 @@ fn dress(image: &Image, armour: Option<&Armour>) -> Result<(), Failure> {
     // After the capabilities are gone, so that the command starts where it may be.
     rustix::process::chdir(&image.cwd).map_err(at(Step::EnterDirectory))?;
     sys::default_signals();
-    match armour {
+    match restrictions {
         None => Ok(()),
-        Some(armour) => {
-            let rules = armour.rules.put_in_force();
+        Some(restrictions) => {
+            let rules = restrictions.rules.put_in_force();
             rules.map_err(|error| failed(Step::Landlock, &error))
         }
     }
 }
 
-fn install_plain(armour: &Armour) -> Result<(), Failure> {
-    sys::filtering::install(&armour.filter).map_err(|error| failed(Step::Seccomp, &error))
+fn install_plain(restrictions: &Restrictions) -> Result<(), Failure> {
+    sys::filtering::install(&restrictions.filter).map_err(|error| failed(Step::Seccomp, &error))
 }
 
 /// Puts on the filter that asks. The listener stays open here until the execution, so that it can be fetched.

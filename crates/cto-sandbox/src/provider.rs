@@ -22,9 +22,9 @@ pub(crate) mod container;
 #[cfg(target_os = "linux")]
 mod container_arguments;
 #[cfg(target_os = "linux")]
-pub(crate) mod early_words;
-#[cfg(target_os = "linux")]
 pub(crate) mod provided;
+#[cfg(target_os = "linux")]
+pub(crate) mod provider_stderr;
 #[cfg(target_os = "linux")]
 mod way;
 #[cfg(target_os = "linux")]

@@ -46,7 +46,7 @@ pub(crate) fn attend(
     from_init: UnixStream,
     policy: &Policy,
 ) -> InitEnd {
-    let mut post = Post {
+    let mut recorder = RecorderLoop {
         init,
         control,
         policy,
@@ -55,14 +55,14 @@ pub(crate) fn attend(
         served: false,
     };
     let end = match sys::notice_fd() {
-        Ok(notices) => post.watch(&notices),
+        Ok(notices) => recorder.watch(&notices),
         // Without it nothing would be noticed.
         Err(_) => {
-            post.kill_init();
+            recorder.kill_init();
             wait_for_init(init)
         }
     };
-    post.finish();
+    recorder.finish();
     end
 }
 
@@ -74,7 +74,7 @@ enum State {
     Idle,
 }
 
-struct Post<'a> {
+struct RecorderLoop<'a> {
     init: Pid,
     control: &'a UnixStream,
     policy: &'a Policy,
@@ -84,7 +84,7 @@ struct Post<'a> {
     served: bool,
 }
 
-impl Post<'_> {
+impl RecorderLoop<'_> {
     fn watch(&mut self, notices: &OwnedFd) -> InitEnd {
         loop {
             let ready = self.poll(notices);

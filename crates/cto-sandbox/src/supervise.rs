@@ -13,15 +13,15 @@ use crate::endpoint::{Host, Reception};
 use crate::error::LaunchError;
 use crate::escalation::{Action, Escalation};
 use crate::facts::{Applied, Facts, Fallback};
-use crate::heard::Heard;
 use crate::launch_failure::failure_error;
 use crate::launcher::Launcher;
+use crate::launcher_report::LauncherReport;
 use crate::layers::{self, Asked};
 use crate::memory_group::MemoryGroup;
 use crate::outcome::{Class, End, Outcome, OutputTotals, Proof, StopCause, Stream, Survivors};
 use crate::output::{Output, Sink, not_now};
 use crate::process::{Process, io_error, spawn, unblock};
-use crate::provider::early_words::EarlyWords;
+use crate::provider::provider_stderr::ProviderStderr;
 use crate::provider::{Means, container};
 use crate::request::LaunchRequest;
 use crate::stop::{StopToken, Wanted};
@@ -41,9 +41,9 @@ pub(crate) fn launch(
     if stop.wanted() > Wanted::Nothing {
         return Ok(not_started(request, start));
     }
-    let mut said = EarlyWords::default();
+    let mut said = ProviderStderr::default();
     let mut heard = |said_now: Said<'_>| {
-        said.hear(&said_now);
+        said.take(&said_now);
         sink(said_now);
     };
     let mut running = Running::start(launcher, request, &mut heard, host)?;
@@ -91,7 +91,7 @@ struct Running<'a, 'h> {
     output: Output<'a>,
     /// What is still to be written: the policy, then control bytes.
     outgoing: Vec<u8>,
-    heard: Heard,
+    report: LauncherReport,
     reception: Reception<'h>,
 }
 
@@ -147,7 +147,7 @@ impl<'a, 'h> Running<'a, 'h> {
             exit,
             output: Output::new(stdout, stderr, request.limits.output_bytes, sink),
             outgoing,
-            heard: Heard::new(),
+            report: LauncherReport::new(),
             reception: Reception::new(host),
         })
     }
@@ -165,7 +165,7 @@ impl<'a, 'h> Running<'a, 'h> {
         loop {
             let now = Instant::now();
             let wanted = stop.wanted();
-            if self.heard.nothing && !silent && now >= answer_by {
+            if self.report.nothing && !silent && now >= answer_by {
                 silent = true;
                 self.give_up();
             }
@@ -185,7 +185,7 @@ impl<'a, 'h> Running<'a, 'h> {
                     }
                 }
             }
-            let answer_by = (self.heard.nothing && !silent).then_some(answer_by);
+            let answer_by = (self.report.nothing && !silent).then_some(answer_by);
             let deadline = escalation.deadline().into_iter().chain(answer_by).min();
             let ready = self.poll(stop, wanted, deadline)?;
             self.serve(&ready)?;
@@ -295,8 +295,8 @@ impl<'a, 'h> Running<'a, 'h> {
             match self.reception.receive(control, &mut bytes) {
                 Ok(0) => break self.process.control = None,
                 Ok(count) => {
-                    self.heard.take(&bytes[..count])?;
-                    for attempt in self.heard.attempts.drain(..) {
+                    self.report.take(&bytes[..count])?;
+                    for attempt in self.report.attempts.drain(..) {
                         self.output.tell(&attempt);
                     }
                 }
@@ -305,7 +305,7 @@ impl<'a, 'h> Running<'a, 'h> {
                 Err(_) => break self.process.control = None,
             }
         }
-        if self.heard.is_listening && self.reception.hand_over()? {
+        if self.report.is_listening && self.reception.hand_over()? {
             self.outgoing.push(HOSTED);
         }
         Ok(())
@@ -331,11 +331,11 @@ impl<'a, 'h> Running<'a, 'h> {
         let container = self.container.map(container::Running::finish);
         let wall = start.elapsed();
         let output = self.output.totals();
-        let heard = self.heard;
-        if let Some(failure) = heard.failure {
+        let report = self.report;
+        if let Some(failure) = report.failure {
             return Err(failure_error(&failure, request));
         }
-        let Some(mut facts) = heard.facts.filter(|_| !ending.silent) else {
+        let Some(mut facts) = report.facts.filter(|_| !ending.silent) else {
             return match ending.cause {
                 Some(cause) if !ending.silent => Ok(Outcome {
                     stopped_by: Some(cause),
@@ -351,14 +351,14 @@ impl<'a, 'h> Running<'a, 'h> {
             Some(_) => Applied::Yes,
             None => Applied::NotAsked,
         };
-        facts.fallback = facts.fallback.or(heard.refusal.map(Fallback::Refused));
-        let proof = heard.proved.map(|proved| {
+        facts.fallback = facts.fallback.or(report.refusal.map(Fallback::Refused));
+        let proof = report.proved.map(|proved| {
             facts.inner.recorder = proved.recorder;
             proved.proof
         });
         // A supervisor that is killed at once may not have said it; only the command writes there.
-        let started = heard.started || output.stdout_bytes > 0;
-        let (end, stopped_by) = match (&heard.ended, started) {
+        let started = report.started || output.stdout_bytes > 0;
+        let (end, stopped_by) = match (&report.ended, started) {
             (Some(ended), _) => (ended.end, ending.cause.filter(|_| ended.told)),
             // The kernel kills the rest of a tree whose supervisor is dead.
             (None, true) => (
@@ -375,25 +375,25 @@ impl<'a, 'h> Running<'a, 'h> {
             stopped_by,
             started,
             wall,
-            cpu: heard
+            cpu: report
                 .ended
                 .as_ref()
                 .map(|ended| Duration::from_micros(ended.cpu_micros)),
-            peak_rss_bytes: heard.ended.as_ref().map(|ended| ended.peak_rss_bytes),
+            peak_rss_bytes: report.ended.as_ref().map(|ended| ended.peak_rss_bytes),
             output,
             confinement: layers::confinement(
                 &facts,
                 Some(asked(request)),
                 container.unwrap_or_else(|| ending.survivors(facts.class)),
             ),
-            limit_hit: heard
+            limit_hit: report
                 .ended
                 .as_ref()
                 .and_then(|ended| ended.limit_hit)
                 .or_else(|| self.memory.as_ref().and_then(MemoryGroup::hit)),
             proof,
             facts: Some(facts),
-            recorded: heard.recorded,
+            recorded: report.recorded,
         })
     }
 }

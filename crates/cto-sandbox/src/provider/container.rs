@@ -23,7 +23,7 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::container_arguments::{Made, arguments, image, image_name, root_of};
-use super::early_words::last_line;
+use super::provider_stderr::last_line;
 use super::{CONTROL_INSIDE, Container};
 use crate::error::LaunchError;
 use crate::launcher::Launcher;

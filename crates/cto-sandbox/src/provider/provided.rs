@@ -8,12 +8,12 @@ use std::os::unix::net::UnixStream;
 use crate::building::Built;
 use crate::canary::{MountTable, Plan};
 use crate::facts::{Applied, Confiner, Facts, RootFacts};
-use crate::init::{self, Gear, say};
+use crate::init::{self, RootSetup, say};
 use crate::inside::{hide_from_command, open_endpoint};
 use crate::mounts::failure;
 use crate::namespaces;
 use crate::outcome::Class;
-use crate::payload::{Armour, Image};
+use crate::payload::{Image, Restrictions};
 use crate::provider::Outside;
 use crate::request::{Access, Network};
 use crate::ruleset::Rules;
@@ -31,7 +31,7 @@ pub(crate) fn run(control: &UnixStream, policy: &Policy, image: Image, outside: 
         false => image.without_process_limit(),
     };
     match prepare(control, policy, outside) {
-        Ok(Some(gear)) => init::supervise(control, &image, Some(gear), Class::Process),
+        Ok(Some(setup)) => init::supervise(control, &image, Some(setup), Class::Process),
         // The harness is gone or wants an end.
         Ok(None) => wire::EXIT_ORDERLY,
         Err(failure) => {
@@ -45,7 +45,7 @@ fn prepare(
     control: &UnixStream,
     policy: &Policy,
     outside: &Outside,
-) -> Result<Option<Gear>, Failure> {
+) -> Result<Option<RootSetup>, Failure> {
     let root = policy
         .root
         .as_ref()
@@ -55,7 +55,7 @@ fn prepare(
     let built = as_asked(policy, root);
     let rules = Rules::of(&built).map_err(|error| failure(Step::Landlock, &error))?;
     let landlock = rules.fact;
-    let armour = Armour {
+    let restrictions = Restrictions {
         rules,
         filter: seccomp::filter(),
         // The recorder looks from outside, where only a native launch has a process.
@@ -98,11 +98,11 @@ fn prepare(
         },
     };
     say(control, &Message::Ready(facts));
-    Ok(Some(Gear {
-        armour,
+    Ok(Some(RootSetup {
+        restrictions,
         plan,
         watch,
-        post: None,
+        recorder: None,
     }))
 }
 

@@ -10,12 +10,12 @@ use libc::sock_filter;
 use crate::building::Built;
 use crate::canary::{MountTable, Plan};
 use crate::facts::{Applied, Confiner, Facts, Fallback, RootFacts};
-use crate::init::{self, Gear, say};
+use crate::init::{self, RootSetup, say};
 use crate::inside::hide_from_command;
 use crate::mounts::failure;
 use crate::namespaces;
 use crate::outcome::{Class, Provider};
-use crate::payload::{Armour, Image};
+use crate::payload::{Image, Restrictions};
 use crate::request::{Access, Network};
 use crate::ruleset::Rules;
 use crate::seccomp;
@@ -29,7 +29,7 @@ const RETURN: u16 = 0x06; // BPF_RET | BPF_K
 /// Runs the command to its end, or says why not.
 pub(crate) fn run(control: &UnixStream, policy: &Policy, image: &Image) -> u8 {
     match prepare(control, policy) {
-        Ok(gear) => init::supervise(control, image, Some(gear), Class::Weak),
+        Ok(setup) => init::supervise(control, image, Some(setup), Class::Weak),
         Err(failure) => {
             say(control, &Message::Failed(failure));
             wire::EXIT_ORDERLY
@@ -37,7 +37,7 @@ pub(crate) fn run(control: &UnixStream, policy: &Policy, image: &Image) -> u8 {
     }
 }
 
-fn prepare(control: &UnixStream, policy: &Policy) -> Result<Gear, Failure> {
+fn prepare(control: &UnixStream, policy: &Policy) -> Result<RootSetup, Failure> {
     let at = |step: Step| move |error: std::io::Error| failure(step, &error);
     let root = policy.root.as_ref().ok_or(Failure {
         step: Step::Prepare,
@@ -62,7 +62,7 @@ fn prepare(control: &UnixStream, policy: &Policy) -> Result<Gear, Failure> {
             errno,
         });
     }
-    let armour = Armour {
+    let restrictions = Restrictions {
         rules,
         filter: filter(policy.network),
         asking: None,
@@ -83,11 +83,11 @@ fn prepare(control: &UnixStream, policy: &Policy) -> Result<Gear, Failure> {
         ..Facts::group(Some(Fallback::Weak), uid, no_capabilities)
     };
     say(control, &Message::Ready(facts));
-    Ok(Gear {
-        armour,
+    Ok(RootSetup {
+        restrictions,
         plan,
         watch: None,
-        post: None,
+        recorder: None,
     })
 }
 

@@ -13,20 +13,20 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
 use crate::mover;
-use crate::payload::{Armour, Image};
+use crate::payload::{Image, Restrictions};
 use crate::sys;
 
 /// Where the recorder waits, and what it needs from inside.
-pub(crate) struct Post {
+pub(crate) struct RecorderSetup {
     pub(crate) launcher: UnixStream,
     pub(crate) users: OwnedFd,
     pub(crate) root: OwnedFd,
     pub(crate) has_overlay: bool,
 }
 
-impl Post {
+impl RecorderSetup {
     /// Starts the mover, where there is something for it to do. Without one, directories stay where they are.
-    pub(crate) fn mover(&self, image: &Image, armour: &Armour) -> Option<OwnedFd> {
+    pub(crate) fn mover(&self, image: &Image, restrictions: &Restrictions) -> Option<OwnedFd> {
         if !self.has_overlay {
             return None;
         }
@@ -37,7 +37,7 @@ impl Post {
             None,
         )
         .ok()?;
-        let served = sys::fork_into(0, || mover::serve(image, armour, &theirs));
+        let served = sys::fork_into(0, || mover::serve(image, restrictions, &theirs));
         served.ok().map(|_| ours)
     }
 }
@@ -46,7 +46,7 @@ impl Post {
 pub(crate) fn hand_over(
     payload: Pid,
     number: &mut PipeReader,
-    post: Post,
+    recorder: RecorderSetup,
     mover: Option<OwnedFd>,
 ) -> io::Result<()> {
     let mut bytes = [0; 4];
@@ -61,11 +61,11 @@ pub(crate) fn hand_over(
     let listener = rustix::process::pidfd_getfd(child, fd, PidfdGetfdFlags::empty())?;
     let handover = Handover {
         listener,
-        users: post.users,
-        root: post.root,
+        users: recorder.users,
+        root: recorder.root,
         mover,
     };
-    handover.send(&post.launcher)
+    handover.send(&recorder.launcher)
 }
 
 /// Descriptors that only those inside can get.

@@ -9,10 +9,10 @@ use crate::outcome::Stream;
 const BYTES_MAX: usize = 2048;
 
 #[derive(Default)]
-pub(crate) struct EarlyWords(Vec<u8>);
+pub(crate) struct ProviderStderr(Vec<u8>);
 
-impl EarlyWords {
-    pub(crate) fn hear(&mut self, said: &Said<'_>) {
+impl ProviderStderr {
+    pub(crate) fn take(&mut self, said: &Said<'_>) {
         let room = BYTES_MAX.saturating_sub(self.0.len());
         match said {
             Said::Output(Stream::Stderr, bytes) => self.0.extend(bytes.iter().take(room)),

@@ -7,7 +7,7 @@ use crate::payload::Proved;
 use crate::wire::{Ended, Failure, MESSAGE_BYTES_MAX, Message};
 
 /// What the other side has said so far.
-pub(crate) struct Heard {
+pub(crate) struct LauncherReport {
     pub(crate) nothing: bool,
     line: Vec<u8>,
     pub(crate) refusal: Option<Refusal>,
@@ -23,7 +23,7 @@ pub(crate) struct Heard {
     pub(crate) recorded: Option<Recorded>,
 }
 
-impl Heard {
+impl LauncherReport {
     pub(crate) fn new() -> Self {
         Self {
             nothing: true,
@@ -101,22 +101,26 @@ mod tests {
         fn messages_are_understood_wherever_they_are_cut(size in 1_usize..64) {
             let messages = [Message::Started, Message::Ended(ended())];
             let bytes: Vec<u8> = messages.iter().flat_map(|message| message.encode().unwrap()).collect();
-            let mut heard = Heard::new();
+            let mut report = LauncherReport::new();
             for piece in bytes.chunks(size) {
-                heard.take(piece).unwrap();
+                report.take(piece).unwrap();
             }
-            prop_assert!(heard.started && !heard.nothing);
-            prop_assert_eq!(heard.ended, Some(ended()));
+            prop_assert!(report.started && !report.nothing);
+            prop_assert_eq!(report.ended, Some(ended()));
         }
 
         #[test]
         fn any_bytes_are_heard_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            Heard::new().take(&bytes).ok();
+            LauncherReport::new().take(&bytes).ok();
         }
     }
 
     #[test]
     fn a_line_without_end_is_refused() {
-        assert!(Heard::new().take(&[b'x'; MESSAGE_BYTES_MAX + 1]).is_err());
+        assert!(
+            LauncherReport::new()
+                .take(&[b'x'; MESSAGE_BYTES_MAX + 1])
+                .is_err()
+        );
     }
 }
