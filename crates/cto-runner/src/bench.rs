@@ -207,6 +207,7 @@ impl Ground {
                 argv: ["/bin/sh", "-c", "exit 0"].map(OsString::from).to_vec(),
                 env: BTreeMap::new(),
                 cwd: PathBuf::from(WORKSPACE),
+                stdin: cto_sandbox::Stdin::Closed,
                 binds: Vec::new(),
                 overlay: Some(Overlay {
                     lowers: vec![lower.to_owned()],
@@ -223,7 +224,7 @@ impl Ground {
                 recorder: Recorder::Off,
                 endpoint: None,
             };
-            let launched = launcher.launch(&request, stop, &mut |_| {});
+            let launched = launcher.launch(&request, stop, &mut |_, _| {});
             Ok(launched.is_ok_and(|o| o.end == End::Exited(0)))
         };
         let can = tried().unwrap_or(false);
@@ -379,6 +380,7 @@ impl Bench {
             argv,
             env,
             cwd: self.workspace.clone(),
+            stdin: cto_sandbox::Stdin::Closed,
             binds: self.binds.clone(),
             overlay,
             limits,

@@ -14,7 +14,7 @@ use cto_contract::task::{Expect, TaskContract, VerificationCommand};
 use cto_contract::verification::{Canary, CanaryStatus, CommandResult};
 use cto_rules::checks::{Observed, PlantedTest, Runner, judge_command, read_junit, whole_canary};
 use cto_rules::secrets::{Known, Redactor};
-use cto_sandbox::{Access, Attempt, Bind, End, Launcher, Said, StopCause, StopToken};
+use cto_sandbox::{Access, Attempt, Bind, End, Launcher, SandboxMessage, StopCause, StopToken};
 
 use crate::bench::Bench;
 use crate::limits::Effective;
@@ -278,15 +278,16 @@ impl Checker {
         let output = bench.log(name);
         let mut log = RedactedFile::create(&output, &self.known, &self.places)?;
         let mut attempts: Vec<Attempt> = Vec::new();
-        let launched = self
-            .launcher
-            .launch(&request, &self.stop, &mut |said| match said {
-                Said::Output(_, bytes) => {
-                    log.push(bytes);
-                }
-                // The recorder has a bound of its own.
-                Said::Attempt(attempt) => attempts.push(attempt.clone()),
-            });
+        let launched =
+            self.launcher
+                .launch(&request, &self.stop, &mut |message, _| match message {
+                    SandboxMessage::Output(_, bytes) => {
+                        log.push(bytes);
+                    }
+                    // The recorder has a bound of its own.
+                    SandboxMessage::Attempt(attempt) => attempts.push(attempt.clone()),
+                    SandboxMessage::Started | SandboxMessage::Tick { .. } => {}
+                });
         log.finish()?;
         let junit = match &command.expect.junit {
             // The code under test made it: no link of it leads the harness anywhere else.

@@ -12,8 +12,8 @@ use cto_contract::words::{Lane, NetworkClass, SandboxClass};
 use cto_egress::{Api, Authorities, Budget, Route, Secret, Upstream};
 use cto_rules::eligibility::ModelState;
 use cto_sandbox::{
-    End, LaunchRequest, Launcher, Limits, Network, Recorder, Root, Said, StopToken, Stream,
-    TreeLimits,
+    End, LaunchRequest, Launcher, Limits, Network, Recorder, Root, SandboxMessage, StopToken,
+    Stream, TreeLimits,
 };
 
 use crate::environment::Environment;
@@ -169,6 +169,7 @@ fn ask(
             .map(|(name, value)| (name.into(), value.into()))
             .collect(),
         cwd: "/".into(),
+        stdin: cto_sandbox::Stdin::Closed,
         binds: Vec::new(),
         overlay: None,
         limits: Limits {
@@ -189,8 +190,8 @@ fn ask(
         endpoint: None,
     };
     let mut said = Vec::new();
-    let launched = launcher.launch(&request, stop, &mut |told| {
-        if let Said::Output(Stream::Stdout, bytes) = told {
+    let launched = launcher.launch(&request, stop, &mut |message, _| {
+        if let SandboxMessage::Output(Stream::Stdout, bytes) = message {
             said.extend_from_slice(bytes);
         }
     });

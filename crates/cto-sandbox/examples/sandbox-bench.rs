@@ -57,8 +57,8 @@ mod linux {
     use std::time::{Duration, Instant};
 
     use cto_sandbox::{
-        Access, Bind, BuiltRoot, End, LaunchRequest, Launcher, Limits, Network, Recorder, Root,
-        Said, StopToken, Stream, Tmpfs, TreeLimits,
+        Access, Bind, BuiltRoot, End, LaunchRequest, Launcher, Limits, Network, Recorder, Replies,
+        Root, SandboxMessage, Stdin, StopToken, Stream, Tmpfs, TreeLimits,
     };
 
     use super::*;
@@ -79,6 +79,7 @@ mod linux {
             argv: argv.iter().map(OsString::from).collect(),
             env: BTreeMap::from([("PATH".into(), PATH.into()), ("HOME".into(), "/tmp".into())]),
             cwd: PathBuf::from(WORKSPACE),
+            stdin: Stdin::Closed,
             binds: vec![Bind {
                 from: folder.to_owned(),
                 at: WORKSPACE.into(),
@@ -105,13 +106,17 @@ mod linux {
 
     fn launch(launcher: &Launcher, request: &LaunchRequest) -> Result<End, String> {
         let stop = StopToken::new().map_err(|e| e.to_string())?;
-        let mut sink = |said: Said<'_>| match said {
-            Said::Output(Stream::Stdout, bytes) => drop(std::io::stdout().write_all(bytes)),
-            Said::Output(Stream::Stderr, bytes) => drop(std::io::stderr().write_all(bytes)),
-            Said::Attempt(_) => {}
+        let mut listener = |message: SandboxMessage<'_>, _: &mut Replies| match message {
+            SandboxMessage::Output(Stream::Stdout, bytes) => {
+                drop(std::io::stdout().write_all(bytes))
+            }
+            SandboxMessage::Output(Stream::Stderr, bytes) => {
+                drop(std::io::stderr().write_all(bytes))
+            }
+            SandboxMessage::Attempt(_) | SandboxMessage::Started | SandboxMessage::Tick { .. } => {}
         };
         launcher
-            .launch(request, &stop, &mut sink)
+            .launch(request, &stop, &mut listener)
             .map(|outcome| outcome.end)
             .map_err(|error| match std::error::Error::source(&error) {
                 Some(source) => format!("{error}: {source}"),

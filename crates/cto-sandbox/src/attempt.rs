@@ -3,8 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Stream;
-
 /// Longest target of an attempt, in bytes.
 pub const TARGET_BYTES_MAX: usize = 512;
 /// Most arguments of an execution that are kept, and the longest of them.
@@ -95,14 +93,6 @@ pub struct Recorded {
     pub dropped: u64,
     /// Calls that could not be looked at, because the memory or the directory of the process was not readable.
     pub blind: u64,
-}
-
-/// What a launch tells while it runs.
-#[derive(Clone, Copy, Debug)]
-pub enum Said<'a> {
-    Output(Stream, &'a [u8]),
-    /// Told when it is first seen. What was seen again is told once more at the end, with its final count.
-    Attempt(&'a Attempt),
 }
 
 #[cfg(test)]

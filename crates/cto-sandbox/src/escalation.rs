@@ -64,16 +64,21 @@ impl Escalation {
         }
     }
 
-    /// Returns what is due.
-    pub(crate) fn tick(&mut self, now: Instant, wanted: Wanted) -> Option<Action> {
+    /// Returns what is due. `listener` is why the listener wants an end, if it does.
+    pub(crate) fn tick(
+        &mut self,
+        now: Instant,
+        wanted: Wanted,
+        listener: Option<StopCause>,
+    ) -> Option<Action> {
         let due = |deadline: Instant| now >= deadline;
         let action = match self.phase {
             Phase::Running => {
                 let over_wall = self.wall.is_some_and(due);
                 self.cause = match wanted {
                     Wanted::Stop | Wanted::Kill => Some(StopCause::Asked),
-                    Wanted::Nothing if over_wall => Some(StopCause::Wall),
-                    Wanted::Nothing => return None,
+                    // It said so before the clock was looked at.
+                    Wanted::Nothing => Some(listener.or(over_wall.then_some(StopCause::Wall))?),
                 };
                 match wanted {
                     Wanted::Kill => Action::Kill,
@@ -109,7 +114,7 @@ mod tests {
     const WALL: u64 = 100;
     const GRACE: u64 = 20;
 
-    /// Plays `time:wanted` steps (seconds; n, s, k) and returns the actions with the time they came.
+    /// Plays `time:wanted` steps (seconds; n, s, k, or f for a listener that has finished) and returns the actions with the time they came.
     fn play(steps: &str) -> String {
         let start = Instant::now();
         let seconds = Duration::from_secs;
@@ -117,13 +122,14 @@ mod tests {
         let mut log = Vec::new();
         for step in steps.split_whitespace() {
             let (time, wanted) = step.split_once(':').unwrap();
-            let wanted = match wanted {
-                "n" => Wanted::Nothing,
-                "s" => Wanted::Stop,
-                _ => Wanted::Kill,
+            let (wanted, listener) = match wanted {
+                "n" => (Wanted::Nothing, None),
+                "f" => (Wanted::Nothing, Some(StopCause::Finished)),
+                "s" => (Wanted::Stop, None),
+                _ => (Wanted::Kill, None),
             };
             let now = start + seconds(time.parse().unwrap());
-            if let Some(action) = escalation.tick(now, wanted) {
+            if let Some(action) = escalation.tick(now, wanted, listener) {
                 log.push(format!("{time}:{action:?}"));
             }
         }
@@ -151,6 +157,13 @@ mod tests {
     }
 
     #[test]
+    fn a_listener_that_has_finished_ends_the_tree_like_a_stop() {
+        assert_eq!(play("5:f 24:f 25:f"), "5:Terminate 25:Kill by Finished");
+        assert_eq!(play("5:f 6:s 7:k"), "5:Terminate 7:Kill by Finished");
+        assert_eq!(play("5:s 6:f 25:f"), "5:Terminate 25:Kill by Asked");
+    }
+
+    #[test]
     fn asking_twice_skips_the_grace() {
         assert_eq!(play("5:s 6:k 7:k"), "5:Terminate 6:Kill by Asked");
         assert_eq!(play("5:k 6:k"), "5:Kill by Asked");
@@ -166,15 +179,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn actions_only_get_harsher(steps in proptest::collection::vec((0_u64..60, 0_u8..3), 0..20)) {
+        fn actions_only_get_harsher(steps in proptest::collection::vec((0_u64..60, 0_u8..3, any::<bool>()), 0..20)) {
             let start = Instant::now();
             let mut escalation = Escalation::new(start, Duration::from_secs(WALL), Duration::from_secs(GRACE));
             let (mut now, mut level, mut last) = (start, 0, None);
-            for (wait, asked) in steps {
+            for (wait, asked, finished) in steps {
                 now += Duration::from_secs(wait);
                 level = level.max(asked);
                 let wanted = [Wanted::Nothing, Wanted::Stop, Wanted::Kill][usize::from(level)];
-                if let Some(action) = escalation.tick(now, wanted) {
+                let listener = finished.then_some(StopCause::Finished);
+                if let Some(action) = escalation.tick(now, wanted, listener) {
                     prop_assert!(last.is_none_or(|last| last < action));
                     last = Some(action);
                     prop_assert!(escalation.cause().is_some());

@@ -40,13 +40,7 @@ impl Foresight {
         let facts = linux::for_request(&self.facts, request, &self.launcher);
         #[cfg(not(target_os = "linux"))]
         let facts = self.facts.clone();
-        let asked = Asked {
-            limits: &request.limits,
-            tree: request.tree,
-            network: request.network,
-            read_only: request.read_only_paths(),
-        };
-        layers::confinement(&facts, Some(asked), nothing_yet())
+        layers::confinement(&facts, Some(Asked::of(request)), nothing_yet())
     }
 }
 
@@ -120,7 +114,7 @@ mod linux {
     use crate::probe;
     use crate::provider::{Means, Way};
     use crate::request::{
-        Access, Bind, LaunchRequest, Limits, Network, TreeLimits, UNPRIVILEGED_ID,
+        Access, Bind, LaunchRequest, Limits, Network, Stdin, TreeLimits, UNPRIVILEGED_ID,
     };
     use crate::root::{BuiltRoot, Root};
     use crate::stop::StopToken;
@@ -295,7 +289,7 @@ mod linux {
             what: "make a stop token",
             source,
         })?;
-        let outcome = launcher.launch(&request(folder), &stop, &mut |_| {})?;
+        let outcome = launcher.launch(&request(folder), &stop, &mut |_, _| {})?;
         outcome.facts.ok_or_else(|| LaunchError::Unavailable {
             reason: "the trial did not come to its command".to_owned(),
         })
@@ -308,6 +302,7 @@ mod linux {
             argv: ["/bin/sh", "-c", ":"].map(OsString::from).to_vec(),
             env: BTreeMap::new(),
             cwd: at.clone(),
+            stdin: Stdin::Closed,
             binds: vec![Bind {
                 from: folder.to_owned(),
                 at,

@@ -18,6 +18,8 @@ use crate::mounts::failure;
 use crate::outcome::{Class, End};
 use crate::payload::{self, Held, Image, Restrictions};
 use crate::recorder::handover::{RecorderSetup, hand_over};
+use crate::request::Stdin;
+use crate::stdin;
 use crate::sys::{self, Notice};
 use crate::tree_watch::TreeWatch;
 use crate::wire::{self, Ended, Failure, KILL, Message, RlimitPolicy, Step, TERMINATE};
@@ -34,7 +36,9 @@ pub(crate) fn supervise(
     class: Class,
 ) -> u8 {
     match start(control, image, setup, class) {
-        Ok(mut supervisor) => supervisor.watch(),
+        Ok(Some(mut supervisor)) => supervisor.watch(),
+        // The harness is gone or wants an end.
+        Ok(None) => wire::EXIT_ORDERLY,
         Err(failure) => {
             say(control, &Message::Failed(failure));
             wire::EXIT_ORDERLY
@@ -49,12 +53,21 @@ pub(crate) fn say(mut control: &UnixStream, message: &Message) {
     }
 }
 
+/// Starts the command. `None`: nothing is to be started.
 fn start<'a>(
     control: &'a UnixStream,
     image: &Image,
     setup: Option<RootSetup>,
     class: Class,
-) -> Result<Supervisor<'a>, Failure> {
+) -> Result<Option<Supervisor<'a>>, Failure> {
+    let stdin = match image.stdin() {
+        Stdin::Closed => None,
+        Stdin::Written => match stdin::receive(control) {
+            Ok(Some(stdin)) => Some(stdin),
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(failure(Step::Prepare, &error)),
+        },
+    };
     let fork = |error: io::Error| failure(Step::Fork, &error);
     let notices = sys::notice_fd().map_err(fork)?;
     let (report, writer) = io::pipe().map_err(fork)?;
@@ -71,15 +84,15 @@ fn start<'a>(
         .as_ref()
         .map(|(restrictions, plan)| Held { restrictions, plan });
     let (held, limits) = (held.as_ref(), image.limits());
-    // The closure owns the writers: here they are closed with it, in the child by the execution.
-    let child = move || payload::become_command(image, held, writer, &to_number);
+    // The closure owns its descriptors: here they are closed with it, in the child by the execution.
+    let child = move || payload::become_command(image, held, stdin, writer, &to_number);
     let payload = sys::fork_into(0, child).map_err(fork)?;
     if let Some(recorder) = recorder {
         let mover = held.and_then(|held| recorder.mover(image, held.restrictions));
         let handed = hand_over(payload, &mut number, recorder, mover);
         handed.map_err(|error| failure(Step::Recorder, &error))?;
     }
-    Ok(Supervisor {
+    Ok(Some(Supervisor {
         control,
         class,
         notices,
@@ -93,7 +106,7 @@ fn start<'a>(
         limits,
         watch,
         limit_hit: None,
-    })
+    }))
 }
 
 struct Supervisor<'a> {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::attempt::Said;
 use crate::endpoint::Host;
 use crate::error::LaunchError;
+use crate::message::Listener;
 use crate::outcome::Outcome;
 use crate::pad::Pad;
 use crate::provider::Means;
@@ -66,8 +66,8 @@ impl Launcher {
         crate::memory_group::sweep();
     }
 
-    /// Runs one process tree to its end. Blocks; output goes to `sink` in chunks of bounded size as it comes,
-    /// and so does what the recorder sees.
+    /// Runs one process tree to its end. Blocks; output goes to `listener` in chunks of bounded size as it comes,
+    /// and so does what the recorder sees. What it answers goes to the command's standard input, or ends the tree.
     ///
     /// Returns an error only when the command was not executed. Either way the whole tree is dead when this returns,
     /// or [`Survivors`](crate::Survivors) says why that is not known.
@@ -75,9 +75,9 @@ impl Launcher {
         &self,
         request: &LaunchRequest,
         stop: &StopToken,
-        sink: &mut dyn FnMut(Said<'_>),
+        listener: &mut Listener<'_>,
     ) -> Result<Outcome, LaunchError> {
-        self.launch_with(request, stop, sink, None)
+        self.launch_with(request, stop, listener, None)
     }
 
     /// The same for a request with an endpoint, whose listeners go to `host` before the command starts.
@@ -85,10 +85,10 @@ impl Launcher {
         &self,
         request: &LaunchRequest,
         stop: &StopToken,
-        sink: &mut dyn FnMut(Said<'_>),
+        listener: &mut Listener<'_>,
         host: Host<'_>,
     ) -> Result<Outcome, LaunchError> {
-        self.launch_with(request, stop, sink, Some(host))
+        self.launch_with(request, stop, listener, Some(host))
     }
 
     #[cfg(target_os = "linux")]
@@ -96,7 +96,7 @@ impl Launcher {
         &self,
         request: &LaunchRequest,
         stop: &StopToken,
-        sink: &mut dyn FnMut(Said<'_>),
+        listener: &mut Listener<'_>,
         host: Option<Host<'_>>,
     ) -> Result<Outcome, LaunchError> {
         request.check()?;
@@ -106,7 +106,7 @@ impl Launcher {
                 what: "an endpoint without a host".to_owned(),
             });
         }
-        crate::supervise::launch(self, request, stop, sink, host)
+        crate::supervise::launch(self, request, stop, listener, host)
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -114,7 +114,7 @@ impl Launcher {
         &self,
         request: &LaunchRequest,
         _stop: &StopToken,
-        _sink: &mut dyn FnMut(Said<'_>),
+        _listener: &mut Listener<'_>,
         _host: Option<Host<'_>>,
     ) -> Result<Outcome, LaunchError> {
         request.check()?;

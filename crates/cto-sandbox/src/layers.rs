@@ -2,7 +2,7 @@
 
 use crate::facts::{Applied, Facts, Fallback, LandlockFact, RootFacts, error_text};
 use crate::outcome::{Class, Confinement, Layer, LayerName, Provider, Survivors};
-use crate::request::{Limits, Network, TreeLimits};
+use crate::request::{LaunchRequest, Limits, Network, Stdin, TreeLimits};
 
 /// What a kernel says that was built or started without Landlock: ENOSYS and EOPNOTSUPP, by number because this file is
 /// read on every system.
@@ -17,6 +17,19 @@ pub(crate) struct Asked<'a> {
     pub(crate) tree: TreeLimits,
     pub(crate) network: Network,
     pub(crate) read_only: usize,
+    pub(crate) stdin: Stdin,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn of(request: &'a LaunchRequest) -> Self {
+        Self {
+            limits: &request.limits,
+            tree: request.tree,
+            network: request.network,
+            read_only: request.read_only_paths(),
+            stdin: request.stdin,
+        }
+    }
 }
 
 /// Returns the confinement that these facts amount to.
@@ -117,7 +130,12 @@ fn layer(name: LayerName, facts: &Facts, asked: Option<Asked<'_>>) -> (bool, Str
         LayerName::ReadOnlyPaths => read_only(facts, asked),
         LayerName::ClosedDescriptors => held(
             facts,
-            "only standard input (/dev/null), output and error are open",
+            match asked.map(|asked| asked.stdin).unwrap_or_default() {
+                Stdin::Closed => "only standard input (/dev/null), output and error are open",
+                Stdin::Written => {
+                    "only standard input (a pipe from the harness), output and error are open"
+                }
+            },
         ),
         LayerName::BuiltEnvironment => held(
             facts,

@@ -3,6 +3,7 @@
 //! Invariants:
 //! - [`Launcher::launch`] returns only after the whole tree is dead, or says in [`Survivors::Unknown`] why it cannot know.
 //! - Nothing is inherited: environment, descriptors and signal dispositions are what the request says.
+//! - Nothing that a command does or leaves undone stalls a launch: output is capped, and what it does not read is bounded.
 //! - When the harness dies, by whatever signal, the tree dies too: its init holds a life-line to the harness.
 //! - What [`Confinement`] lists as in force was put in force for that very process; nothing is assumed.
 //! - No decision about a run is taken here, and no other crate of this workspace is known here.
@@ -17,6 +18,7 @@ mod foresight;
 mod launcher;
 mod layers;
 mod limit_hit;
+mod message;
 mod outcome;
 mod pad;
 mod probe;
@@ -32,6 +34,8 @@ mod building;
 mod calls;
 #[cfg(target_os = "linux")]
 mod canary;
+#[cfg(target_os = "linux")]
+mod dialogue;
 #[cfg(target_os = "linux")]
 mod disk_walk;
 #[cfg(target_os = "linux")]
@@ -71,6 +75,8 @@ mod seccomp;
 #[cfg(target_os = "linux")]
 mod sources;
 #[cfg(target_os = "linux")]
+mod stdin;
+#[cfg(target_os = "linux")]
 mod supervise;
 #[cfg(target_os = "linux")]
 mod sys;
@@ -82,24 +88,25 @@ mod unprivileged;
 mod wire;
 
 pub use attempt::{
-    ARGUMENT_BYTES_MAX, ARGUMENTS_MAX, Attempt, AttemptKind, Recorded, Recorder, Said,
-    TARGET_BYTES_MAX,
+    ARGUMENT_BYTES_MAX, ARGUMENTS_MAX, Attempt, AttemptKind, Recorded, Recorder, TARGET_BYTES_MAX,
 };
 pub use endpoint::{Endpoint, Host};
 pub use error::LaunchError;
 pub use foresight::Foresight;
 pub use launcher::{Launcher, launcher_entry};
 pub use limit_hit::{LimitHit, LimitName};
+pub use message::{Listener, Replies, STDIN_WAITING_MAX, SandboxMessage, TICK_INTERVAL};
 pub use outcome::{
-    Class, Confinement, End, Layer, LayerName, Outcome, OutputTotals, Proof, Provider, StopCause,
-    Stream, Survivors,
+    Class, Confinement, End, Layer, LayerName, Outcome, OutputTotals, Proof, Provider, StdinTotals,
+    StopCause, Stream, Survivors,
 };
 pub use pad::Pad;
 pub use probe::probe;
 pub use proof::{Canary, CanaryAct, Expected, InsideProof};
 pub use provider::{Container, Engine, Means};
 pub use request::{
-    Access, Bind, LaunchRequest, Limits, MemoryHold, Network, Overlay, TreeLimits, UNPRIVILEGED_ID,
+    Access, Bind, LaunchRequest, Limits, MemoryHold, Network, Overlay, Stdin, TreeLimits,
+    UNPRIVILEGED_ID,
 };
 pub use root::{BuiltRoot, Root, Shown, Tmpfs};
 pub use stop::StopToken;

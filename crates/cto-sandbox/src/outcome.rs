@@ -25,6 +25,7 @@ pub struct Outcome {
     /// Resident size of the largest single process, not of the whole tree.
     pub peak_rss_bytes: Option<u64>,
     pub output: OutputTotals,
+    pub stdin: StdinTotals,
     pub confinement: Confinement,
     /// The bound that ended the tree or its command, where it is known.
     pub limit_hit: Option<LimitHit>,
@@ -54,17 +55,30 @@ pub enum StopCause {
     Wall,
     /// A [`StopToken`](crate::StopToken) was asked.
     Asked,
+    /// The listener said that it is [finished](crate::Replies::finish).
+    Finished,
+    /// The listener told more than the command read, by more than [`STDIN_WAITING_MAX`](crate::STDIN_WAITING_MAX).
+    StdinFull,
     /// The supervisor inside was killed from elsewhere, and the tree with it.
     SandboxDied,
 }
 
-/// Bytes per stream as handed to the sink, and what the cap took.
+/// Bytes per stream as handed to the listener, and what the cap took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputTotals {
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
     pub dropped_bytes: u64,
     pub capped: bool,
+}
+
+/// What became of the bytes that the listener told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StdinTotals {
+    /// Given to the kernel, whether or not the command read them.
+    pub written_bytes: u64,
+    /// Told, but not written: the standard input was closed or full, or the command was gone.
+    pub dropped_bytes: u64,
 }
 
 /// Which of the two streams a chunk came from.

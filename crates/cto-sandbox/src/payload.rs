@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::IntoRawFd;
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
@@ -13,6 +13,7 @@ use crate::canary::{self, Plan};
 use crate::facts::Applied;
 use crate::mounts::failure as failed;
 use crate::proof::InsideProof;
+use crate::request::Stdin;
 use crate::ruleset::Rules;
 use crate::sys;
 use crate::wire::{Failure, Policy, RlimitPolicy, Step, candidates};
@@ -29,6 +30,7 @@ pub(crate) struct Image {
     argv: Vec<CString>,
     env: Vec<CString>,
     cwd: CString,
+    stdin: Stdin,
     limits: RlimitPolicy,
 }
 
@@ -55,6 +57,7 @@ impl Image {
             argv,
             env,
             cwd: policy.cwd.c_string()?,
+            stdin: policy.stdin,
             limits: policy.limits,
         })
     }
@@ -63,6 +66,10 @@ impl Image {
     pub(crate) fn without_process_limit(mut self) -> Self {
         self.limits.processes = None;
         self
+    }
+
+    pub(crate) fn stdin(&self) -> Stdin {
+        self.stdin
     }
 
     pub(crate) fn limits(&self) -> RlimitPolicy {
@@ -115,10 +122,15 @@ pub(crate) struct ChildReport {
 pub(crate) fn become_command(
     image: &Image,
     held: Option<&Held<'_>>,
+    stdin: Option<OwnedFd>,
     report: PipeWriter,
     listener: &PipeWriter,
 ) -> u8 {
-    let failure = match prepare(image, held, listener) {
+    let stdin = stdin.map_or(Ok(()), |stdin| sys::become_stdin(stdin.as_fd()));
+    let prepared = stdin
+        .map_err(|error| failed(Step::Prepare, &error))
+        .and_then(|()| prepare(image, held, listener));
+    let failure = match prepared {
         Err(failure) => failure,
         Ok(proved) => {
             let told = proved.map_or(Ok(()), |proved| tell(&report, &Report::Proved(proved)));

@@ -13,7 +13,7 @@ use rustix::process::{Pid, WaitOptions};
 use crate::error::LaunchError;
 use crate::launcher::Launcher;
 
-/// The launcher process. Dropping it, also by a panic in the sink, cuts the life-line and waits.
+/// The launcher process. Dropping it, also by a panic in the listener, cuts the life-line and waits.
 pub(crate) struct Process {
     /// A child of this process that was not waited for yet.
     pub(crate) pid: Option<Pid>,

@@ -19,6 +19,7 @@ pub struct LaunchRequest {
     pub argv: Vec<OsString>,
     pub env: BTreeMap<OsString, OsString>,
     pub cwd: PathBuf,
+    pub stdin: Stdin,
     pub binds: Vec<Bind>,
     pub overlay: Option<Overlay>,
     pub limits: Limits,
@@ -33,6 +34,17 @@ pub struct LaunchRequest {
     pub recorder: Recorder,
     /// Needs [`Network::None`], and [`Launcher::launch_hosted`](crate::Launcher::launch_hosted).
     pub endpoint: Option<Endpoint>,
+}
+
+/// What the command reads as its standard input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stdin {
+    /// Nothing: `/dev/null`.
+    #[default]
+    Closed,
+    /// A pipe with what the listener [tells](crate::Replies::tell).
+    Written,
 }
 
 /// In a range that no distribution gives to anybody.

@@ -1,31 +1,33 @@
 //! One launch as the harness sees it: start, poll loop, end. It waits on everything at once and on nothing without a deadline.
 
+mod ending;
+
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-use crate::attempt::Said;
+use crate::dialogue::Dialogue;
 use crate::endpoint::{Host, Reception};
 use crate::error::LaunchError;
 use crate::escalation::{Action, Escalation};
-use crate::facts::{Applied, Facts, Fallback};
-use crate::launch_failure::failure_error;
 use crate::launcher::Launcher;
 use crate::launcher_report::LauncherReport;
-use crate::layers::{self, Asked};
 use crate::memory_group::MemoryGroup;
-use crate::outcome::{Class, End, Outcome, OutputTotals, Proof, StopCause, Stream, Survivors};
-use crate::output::{Output, Sink, not_now};
+use crate::message::{Listener, Replies, SandboxMessage};
+use crate::outcome::{Outcome, Stream};
+use crate::output::{Output, not_now};
 use crate::process::{Process, io_error, spawn, unblock};
 use crate::provider::provider_stderr::ProviderStderr;
 use crate::provider::{Means, container};
 use crate::request::LaunchRequest;
+use crate::stdin::StdinPipe;
 use crate::stop::{StopToken, Wanted};
-use crate::wire::{self, HOSTED, KILL, TERMINATE};
+use crate::wire::{HOSTED, KILL, TERMINATE};
+
+use ending::{Ending, not_started};
 
 /// How long a launcher may take to say its first word. Generous: the machine may be very busy.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
@@ -34,80 +36,44 @@ pub(crate) fn launch(
     launcher: &Launcher,
     request: &LaunchRequest,
     stop: &StopToken,
-    sink: Sink<'_>,
+    listener: &mut Listener<'_>,
     host: Option<Host<'_>>,
 ) -> Result<Outcome, LaunchError> {
     let start = Instant::now();
     if stop.wanted() > Wanted::Nothing {
         return Ok(not_started(request, start));
     }
-    let mut said = ProviderStderr::default();
-    let mut heard = |said_now: Said<'_>| {
-        said.take(&said_now);
-        sink(said_now);
+    let mut stderr = ProviderStderr::default();
+    let mut listener = |message: SandboxMessage<'_>, replies: &mut Replies| {
+        stderr.take(&message);
+        listener(message, replies);
     };
-    let mut running = Running::start(launcher, request, &mut heard, host)?;
+    let dialogue = Dialogue::new(&mut listener, request.stdin, start);
+    let mut running = Running::start(launcher, request, dialogue, host)?;
     let ending = running.watch(request, stop, start)?;
     let outcome = running.conclude(launcher, request, &ending, start);
-    outcome.map_err(|error| said.explain(error, &launcher.means))
+    outcome.map_err(|error| stderr.explain(error, &launcher.means))
 }
 
-fn not_started(request: &LaunchRequest, start: Instant) -> Outcome {
-    let uid = rustix::process::geteuid().as_raw();
-    let nothing = Facts::group(Some(Fallback::NotTried), uid, Applied::NotAsked);
-    let survivors = Survivors::None {
-        proof: Proof::NothingStarted,
-    };
-    Outcome {
-        end: End::NotStarted,
-        stopped_by: Some(StopCause::Asked),
-        started: false,
-        wall: start.elapsed(),
-        cpu: None,
-        peak_rss_bytes: None,
-        output: OutputTotals::default(),
-        confinement: layers::confinement(&nothing, Some(asked(request)), survivors),
-        limit_hit: None,
-        proof: None,
-        facts: None,
-        recorded: None,
-    }
-}
-
-fn asked(request: &LaunchRequest) -> Asked<'_> {
-    Asked {
-        limits: &request.limits,
-        tree: request.tree,
-        network: request.network,
-        read_only: request.read_only_paths(),
-    }
-}
-
-struct Running<'a, 'h> {
+struct Running<'l, 'h> {
     process: Process,
     container: Option<container::Running>,
     memory: Option<MemoryGroup>,
     exit: OwnedFd,
-    output: Output<'a>,
+    output: Output,
+    stdin: StdinPipe,
+    dialogue: Dialogue<'l>,
     /// What is still to be written: the policy, then control bytes.
     outgoing: Vec<u8>,
     report: LauncherReport,
     reception: Reception<'h>,
 }
 
-struct Ending {
-    /// `None`: given up, something hangs in the kernel.
-    status: Option<ExitStatus>,
-    cause: Option<StopCause>,
-    /// The launcher never said a word in time.
-    silent: bool,
-}
-
-impl<'a, 'h> Running<'a, 'h> {
+impl<'l, 'h> Running<'l, 'h> {
     fn start(
         launcher: &Launcher,
         request: &LaunchRequest,
-        sink: Sink<'a>,
+        dialogue: Dialogue<'l>,
         host: Option<Host<'h>>,
     ) -> Result<Self, LaunchError> {
         let outgoing = launcher.policies(request)?;
@@ -116,6 +82,7 @@ impl<'a, 'h> Running<'a, 'h> {
         for end in [stdout.as_fd(), stderr.as_fd()] {
             unblock(end).map_err(io_error("make a pipe non-blocking"))?;
         }
+        let stdin = StdinPipe::new(request.stdin).map_err(io_error("make an input pipe"))?;
         let output = [to_stdout.into(), to_stderr.into()];
         let (pid, ours, container) = match &launcher.means {
             Means::Container(engine) => {
@@ -145,7 +112,9 @@ impl<'a, 'h> Running<'a, 'h> {
             container,
             memory,
             exit,
-            output: Output::new(stdout, stderr, request.limits.output_bytes, sink),
+            output: Output::new(stdout, stderr, request.limits.output_bytes),
+            stdin,
+            dialogue,
             outgoing,
             report: LauncherReport::new(),
             reception: Reception::new(host),
@@ -165,11 +134,13 @@ impl<'a, 'h> Running<'a, 'h> {
         loop {
             let now = Instant::now();
             let wanted = stop.wanted();
+            self.dialogue.tick(now);
+            self.stdin.write(&mut self.dialogue.replies);
             if self.report.nothing && !silent && now >= answer_by {
                 silent = true;
                 self.give_up();
             }
-            if let Some(action) = escalation.tick(now, wanted) {
+            if let Some(action) = escalation.tick(now, wanted, self.dialogue.replies.end()) {
                 match action {
                     Action::Terminate => self.outgoing.push(TERMINATE),
                     Action::Kill => self.outgoing.push(KILL),
@@ -186,7 +157,8 @@ impl<'a, 'h> Running<'a, 'h> {
                 }
             }
             let answer_by = (self.report.nothing && !silent).then_some(answer_by);
-            let deadline = escalation.deadline().into_iter().chain(answer_by).min();
+            let deadlines = [escalation.deadline(), answer_by, self.dialogue.deadline()];
+            let deadline = deadlines.into_iter().flatten().min();
             let ready = self.poll(stop, wanted, deadline)?;
             self.serve(&ready)?;
             if ready.exit {
@@ -195,7 +167,7 @@ impl<'a, 'h> Running<'a, 'h> {
                     .wait()
                     .map_err(io_error("wait for the launcher"))?;
                 self.hear()?;
-                self.output.read_rest();
+                self.output.read_rest(&mut self.dialogue);
                 return Ok(Ending {
                     status: Some(status),
                     cause: escalation.cause(),
@@ -211,10 +183,10 @@ impl<'a, 'h> Running<'a, 'h> {
         seen: Wanted,
         deadline: Option<Instant>,
     ) -> Result<Ready, LaunchError> {
-        let mut fds = Vec::with_capacity(5);
-        let control = match self.outgoing.is_empty() {
-            true => PollFlags::IN,
-            false => PollFlags::IN | PollFlags::OUT,
+        let mut fds = Vec::with_capacity(6);
+        let control = match self.has_outgoing() {
+            false => PollFlags::IN,
+            true => PollFlags::IN | PollFlags::OUT,
         };
         let exit = add(&mut fds, Some(self.exit.as_fd()), PollFlags::IN);
         let control = add(
@@ -231,6 +203,11 @@ impl<'a, 'h> Running<'a, 'h> {
             &mut fds,
             self.output.stderr.as_ref().map(AsFd::as_fd),
             PollFlags::IN,
+        );
+        add(
+            &mut fds,
+            self.stdin.waiting(&self.dialogue.replies),
+            PollFlags::OUT,
         );
         add(
             &mut fds,
@@ -258,17 +235,25 @@ impl<'a, 'h> Running<'a, 'h> {
     }
 
     fn serve(&mut self, ready: &Ready) -> Result<(), LaunchError> {
-        if ready.stdout {
-            self.output.read(Stream::Stdout);
-        }
-        if ready.stderr {
-            self.output.read(Stream::Stderr);
-        }
         if ready.control {
             self.tell();
+        }
+        // The launcher says that the command is about to start before the command can print, so its word is read first.
+        if ready.control || !self.dialogue.has_begun() {
             self.hear()?;
         }
+        if ready.stdout {
+            self.output.read(Stream::Stdout, &mut self.dialogue);
+        }
+        if ready.stderr {
+            self.output.read(Stream::Stderr, &mut self.dialogue);
+        }
         Ok(())
+    }
+
+    /// Whether there is something to write to the launcher now.
+    fn has_outgoing(&self) -> bool {
+        !self.outgoing.is_empty() || (self.report.facts.is_some() && self.stdin.is_here())
     }
 
     /// Writes what the socket takes. An error is a hang-up, which the end of the launcher explains.
@@ -277,6 +262,10 @@ impl<'a, 'h> Running<'a, 'h> {
             return;
         };
         if self.outgoing.is_empty() {
+            // Everything else stands by then.
+            if self.report.facts.is_some() {
+                self.stdin.hand_over(control);
+            }
             return;
         }
         match control.write(&self.outgoing) {
@@ -296,8 +285,11 @@ impl<'a, 'h> Running<'a, 'h> {
                 Ok(0) => break self.process.control = None,
                 Ok(count) => {
                     self.report.take(&bytes[..count])?;
+                    if self.report.facts.is_some() {
+                        self.dialogue.begin(Instant::now());
+                    }
                     for attempt in self.report.attempts.drain(..) {
-                        self.output.tell(&attempt);
+                        self.dialogue.attempt(&attempt);
                     }
                 }
                 Err(error) if not_now(&error) => break,
@@ -319,122 +311,6 @@ impl<'a, 'h> Running<'a, 'h> {
 
     fn signal(&self, signal: Signal) {
         rustix::process::pidfd_send_signal(&self.exit, signal).ok();
-    }
-
-    fn conclude(
-        self,
-        launcher: &Launcher,
-        request: &LaunchRequest,
-        ending: &Ending,
-        start: Instant,
-    ) -> Result<Outcome, LaunchError> {
-        let container = self.container.map(container::Running::finish);
-        let wall = start.elapsed();
-        let output = self.output.totals();
-        let report = self.report;
-        if let Some(failure) = report.failure {
-            return Err(failure_error(&failure, request));
-        }
-        let Some(mut facts) = report.facts.filter(|_| !ending.silent) else {
-            return match ending.cause {
-                Some(cause) if !ending.silent => Ok(Outcome {
-                    stopped_by: Some(cause),
-                    ..not_started(request, start)
-                }),
-                Some(_) | None => Err(LaunchError::NoAnswer {
-                    program: launcher.program.clone(),
-                    how: ending.how(),
-                }),
-            };
-        };
-        facts.memory_group = match self.memory {
-            Some(_) => Applied::Yes,
-            None => Applied::NotAsked,
-        };
-        facts.fallback = facts.fallback.or(report.refusal.map(Fallback::Refused));
-        let proof = report.proved.map(|proved| {
-            facts.inner.recorder = proved.recorder;
-            proved.proof
-        });
-        // A supervisor that is killed at once may not have said it; only the command writes there.
-        let started = report.started || output.stdout_bytes > 0;
-        let (end, stopped_by) = match (&report.ended, started) {
-            (Some(ended), _) => (ended.end, ending.cause.filter(|_| ended.told)),
-            // The kernel kills the rest of a tree whose supervisor is dead.
-            (None, true) => (
-                End::Signaled(Signal::KILL.as_raw()),
-                ending.cause.or(Some(StopCause::SandboxDied)),
-            ),
-            (None, false) => (
-                End::NotStarted,
-                ending.cause.or(Some(StopCause::SandboxDied)),
-            ),
-        };
-        Ok(Outcome {
-            end,
-            stopped_by,
-            started,
-            wall,
-            cpu: report
-                .ended
-                .as_ref()
-                .map(|ended| Duration::from_micros(ended.cpu_micros)),
-            peak_rss_bytes: report.ended.as_ref().map(|ended| ended.peak_rss_bytes),
-            output,
-            confinement: layers::confinement(
-                &facts,
-                Some(asked(request)),
-                container.unwrap_or_else(|| ending.survivors(facts.class)),
-            ),
-            limit_hit: report
-                .ended
-                .as_ref()
-                .and_then(|ended| ended.limit_hit)
-                .or_else(|| self.memory.as_ref().and_then(MemoryGroup::hit)),
-            proof,
-            facts: Some(facts),
-            recorded: report.recorded,
-        })
-    }
-}
-
-impl Ending {
-    fn how(&self) -> String {
-        match self.status {
-            _ if self.silent => format!("nothing came in {} s", ANSWER_PATIENCE.as_secs()),
-            Some(status) => status.to_string(),
-            None => "it could not be killed".to_owned(),
-        }
-    }
-
-    fn survivors(&self, class: Class) -> Survivors {
-        let waited = |codes: &[u8]| {
-            let code = self.status.and_then(|status| status.code());
-            codes.iter().any(|&known| code == Some(i32::from(known)))
-        };
-        let proof = match class {
-            Class::Process | Class::Full
-                if waited(&[
-                    wire::EXIT_ORDERLY,
-                    wire::EXIT_INIT_DIED,
-                    wire::EXIT_INIT_KILLED,
-                ]) =>
-            {
-                Proof::InitWaited
-            }
-            Class::None | Class::Group | Class::Weak if waited(&[wire::EXIT_ORDERLY]) => {
-                Proof::SubreaperEmpty
-            }
-            Class::Process | Class::Full | Class::None | Class::Group | Class::Weak => {
-                return Survivors::Unknown {
-                    reason: match self.status {
-                        Some(status) => format!("the launcher ended unexpectedly ({status})"),
-                        None => "a killed process did not end in time".to_owned(),
-                    },
-                };
-            }
-        };
-        Survivors::None { proof }
     }
 }
 

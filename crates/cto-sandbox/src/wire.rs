@@ -1,6 +1,6 @@
 //! The words between harness and launcher: the policy in, single control bytes in, messages as JSON lines out.
 //!
-//! Everything goes over one socket, the launcher's standard input. Its hang-up is the life-line: it means that the harness is gone.
+//! Everything goes over one socket, the launcher's standard input; so does the command's, as a descriptor. Its hang-up is the life-line: it means that the harness is gone.
 
 use std::ffi::{CString, OsStr};
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::limit_hit::LimitHit;
 use crate::outcome::End;
 use crate::payload::Proved;
 pub(crate) use crate::provider::Way;
-use crate::request::{Access, LaunchRequest, Network, UNPRIVILEGED_ID};
+use crate::request::{Access, LaunchRequest, Network, Stdin, UNPRIVILEGED_ID};
 use crate::root::Root;
 pub(crate) use crate::root_policy::{RootPolicy, TmpfsPolicy, TreePolicy};
 
@@ -34,6 +34,10 @@ pub(crate) const TERMINATE: u8 = b'T';
 pub(crate) const KILL: u8 = b'K';
 /// Control byte: the listeners of the endpoint were taken over.
 pub(crate) const HOSTED: u8 = b'H';
+
+/// Control byte: the command's standard input comes with it. The first after [`Message::Ready`], if the policy says that
+/// there is one and the harness wants no end.
+pub(crate) const STDIN: u8 = b'I';
 
 /// Exit code of a launcher that waited for an orderly end.
 pub(crate) const EXIT_ORDERLY: u8 = 0;
@@ -110,6 +114,7 @@ pub(crate) struct Policy {
     pub(crate) argv: Vec<Raw>,
     pub(crate) env: Vec<(Raw, Raw)>,
     pub(crate) cwd: Raw,
+    pub(crate) stdin: Stdin,
     pub(crate) binds: Vec<BindPolicy>,
     pub(crate) overlay: Option<OverlayPolicy>,
     pub(crate) limits: RlimitPolicy,
@@ -162,6 +167,7 @@ impl Policy {
                 .map(|(k, v)| (Raw::from(k), Raw::from(v)))
                 .collect(),
             cwd: Raw::from(&request.cwd),
+            stdin: request.stdin,
             binds: request
                 .binds
                 .iter()
@@ -397,6 +403,7 @@ mod tests {
                 argv,
                 env,
                 cwd,
+                stdin: if flag { Stdin::Written } else { Stdin::Closed },
                 binds,
                 overlay,
                 limits: RlimitPolicy {

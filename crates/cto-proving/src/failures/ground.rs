@@ -17,7 +17,9 @@ use cto_runner::{
     CaseError, Catalog, Environment, Harness, HarnessError, OpenOptions, RepositoryTask, RunError,
     RunRequest, Task,
 };
-use cto_sandbox::{End, LaunchError, LaunchRequest, Launcher, Limits, Network, Said, StopToken};
+use cto_sandbox::{
+    End, LaunchError, LaunchRequest, Launcher, Limits, Network, SandboxMessage, StopToken,
+};
 
 use super::check::Seen;
 use super::fixture::{Fixture, Launch, Meddling, Program, Work};
@@ -312,6 +314,7 @@ pub(crate) fn bare(
         argv,
         env,
         cwd: cwd.to_owned(),
+        stdin: cto_sandbox::Stdin::Closed,
         binds: Vec::new(),
         overlay: None,
         limits: Limits {
@@ -338,9 +341,10 @@ pub(crate) fn bare(
     let stop = StopToken::new().map_err(GroundError::Stop)?;
     let mut said = Vec::new();
     let outcome = launcher
-        .launch(&request, &stop, &mut |words| match words {
-            Said::Output(_, bytes) => said.extend_from_slice(bytes),
-            Said::Attempt(_) => {}
+        .launch(&request, &stop, &mut |message, _| {
+            if let SandboxMessage::Output(_, bytes) = message {
+                said.extend_from_slice(bytes);
+            }
         })
         .map_err(GroundError::Owner)?;
     if outcome.end != End::Exited(0) {

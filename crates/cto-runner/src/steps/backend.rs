@@ -16,7 +16,7 @@ use cto_contract::words::{BackendCompletion, Lane, SandboxClass};
 use cto_evidence::canonical::to_canonical;
 use cto_evidence::writer::PackWriter;
 use cto_sandbox::{
-    Access, Bind, Confinement, End, Endpoint, LaunchRequest, MemoryHold, Said, StopCause,
+    Access, Bind, Confinement, End, Endpoint, LaunchRequest, MemoryHold, SandboxMessage, StopCause,
     StopToken, Stream, Survivors,
 };
 
@@ -164,8 +164,8 @@ impl Live<'_> {
         let mut recorded = Ok(());
         let limits = &self.limits.limits;
         let mut egress = self.parts.model.take().map(|way| Egress::new(way, limits));
-        let mut sink = |said: Said<'_>| match said {
-            Said::Output(Stream::Stdout, bytes) => {
+        let mut sink = |said: SandboxMessage<'_>, _: &mut cto_sandbox::Replies| match said {
+            SandboxMessage::Output(Stream::Stdout, bytes) => {
                 let clean = out.push(bytes);
                 let plans = words.as_mut().map(|w| w.hear(clean)).unwrap_or_default();
                 for text in plans {
@@ -174,16 +174,17 @@ impl Live<'_> {
                     }
                 }
             }
-            Said::Output(Stream::Stderr, bytes) => {
+            SandboxMessage::Output(Stream::Stderr, bytes) => {
                 err.push(bytes);
             }
-            Said::Attempt(attempt) => {
+            SandboxMessage::Attempt(attempt) => {
                 if let Some(denial) = denials.denial(attempt, Step::Backend)
                     && recorded.is_ok()
                 {
                     recorded = self.record(EventKind::SandboxDenied(denial));
                 }
             }
+            SandboxMessage::Started | SandboxMessage::Tick { .. } => {}
         };
         let launched = match &mut egress {
             None => launcher.launch(&request, &stop, &mut sink),
@@ -254,7 +255,15 @@ impl Live<'_> {
                     End::NotStarted => (None, None),
                 };
                 let completion = match (outcome.stopped_by, outcome.end) {
-                    (Some(StopCause::Wall | StopCause::Asked), _) => BackendCompletion::Harness,
+                    (
+                        Some(
+                            StopCause::Wall
+                            | StopCause::Asked
+                            | StopCause::Finished
+                            | StopCause::StdinFull,
+                        ),
+                        _,
+                    ) => BackendCompletion::Harness,
                     (Some(StopCause::SandboxDied), _) | (None, End::Signaled(_)) => {
                         BackendCompletion::Signal
                     }

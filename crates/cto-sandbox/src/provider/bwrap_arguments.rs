@@ -96,6 +96,7 @@ impl Line {
 mod tests {
     use super::*;
     use crate::provider::Way;
+    use crate::request::Stdin;
     use crate::wire::{RlimitPolicy, TmpfsPolicy, TreePolicy};
 
     fn policy(network: Network) -> Policy {
@@ -103,6 +104,7 @@ mod tests {
             argv: vec![Raw::from("true")],
             env: vec![(Raw::from("A"), Raw::from("b"))],
             cwd: Raw::from("/w"),
+            stdin: Stdin::Closed,
             binds: Vec::new(),
             overlay: None,
             limits: RlimitPolicy::default(),

@@ -218,7 +218,7 @@ mod tests {
 
     use super::*;
     use crate::attempt::Recorder;
-    use crate::request::{Bind, Limits, TreeLimits};
+    use crate::request::{Bind, Limits, Stdin, TreeLimits};
     use crate::root::{Shown, Tmpfs};
 
     fn request() -> LaunchRequest {
@@ -226,6 +226,7 @@ mod tests {
             argv: vec!["true".into()],
             env: BTreeMap::from([("SECRET".into(), "value".into())]),
             cwd: "/w".into(),
+            stdin: Stdin::Closed,
             binds: vec![
                 Bind {
                     from: "/host/w".into(),

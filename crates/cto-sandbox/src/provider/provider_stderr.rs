@@ -1,8 +1,8 @@
 //! What a provider writes to its error stream before the launcher inside speaks: the reason, when it never does.
 
 use super::Means;
-use crate::attempt::Said;
 use crate::error::LaunchError;
+use crate::message::SandboxMessage;
 use crate::outcome::Stream;
 
 /// Most bytes that are kept.
@@ -12,11 +12,10 @@ const BYTES_MAX: usize = 2048;
 pub(crate) struct ProviderStderr(Vec<u8>);
 
 impl ProviderStderr {
-    pub(crate) fn take(&mut self, said: &Said<'_>) {
+    pub(crate) fn take(&mut self, message: &SandboxMessage<'_>) {
         let room = BYTES_MAX.saturating_sub(self.0.len());
-        match said {
-            Said::Output(Stream::Stderr, bytes) => self.0.extend(bytes.iter().take(room)),
-            Said::Output(Stream::Stdout, _) | Said::Attempt(_) => {}
+        if let SandboxMessage::Output(Stream::Stderr, bytes) = message {
+            self.0.extend(bytes.iter().take(room));
         }
     }
 

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::endpoint;
 use crate::providers::write_program;
+use crate::stdin;
 use crate::support::{Lock, daemon_script, has_namespaces, launcher, provider, run_until, try_run};
 use crate::workshop::Workshop;
 
@@ -188,6 +189,15 @@ fn docker_gets_the_same_request_by_its_command_line() {
     let again = ["image", "run", "ps"];
     assert_eq!(words, [&once[..], &again[..]].concat());
     machine.assert_nothing_left();
+}
+
+#[test]
+fn a_command_in_a_container_is_told_things_too() {
+    for machine in [podman(), docker()].into_iter().flatten() {
+        let workshop = Workshop::new();
+        stdin::talk(&machine.launcher(), workshop.script(""));
+        machine.assert_nothing_left();
+    }
 }
 
 #[test]

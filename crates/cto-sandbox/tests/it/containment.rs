@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use cto_sandbox::{End, LayerName, Network, StopCause};
+use cto_sandbox::{End, LayerName, Network, Stdin, StopCause};
 
 use crate::support::{
     Lock, assert_nothing_survived, daemon_script, fallback, has_namespaces, launcher, run,
@@ -42,13 +42,21 @@ fn no_descriptor_is_inherited() {
     let file = std::fs::File::open("/proc/self/status").unwrap();
     rustix::io::fcntl_setfd(file.as_fd(), rustix::io::FdFlags::empty()).unwrap();
     for launcher in [launcher(), fallback()] {
-        let ran = try_run(
-            &launcher,
-            &script("ls /proc/self/fd; readlink /proc/self/fd/0"),
-        )
-        .unwrap();
+        let mut request = script("ls /proc/self/fd; readlink /proc/self/fd/0");
+        let ran = try_run(&launcher, &request).unwrap();
         // The fourth is the directory that `ls` reads.
         assert_eq!(ran.stdout, "0\n1\n2\n3\n/dev/null\n");
+        request.stdin = Stdin::Written;
+        let ran = try_run(&launcher, &request).unwrap();
+        let (list, stdin) = ran.stdout.split_at("0\n1\n2\n3\n".len());
+        assert_eq!(list, "0\n1\n2\n3\n");
+        assert!(stdin.starts_with("pipe:["), "{stdin}");
+        let mut layers = ran.outcome.confinement.layers.iter();
+        let layer = layers.find(|layer| layer.name == LayerName::ClosedDescriptors);
+        assert_eq!(
+            layer.unwrap().detail,
+            "only standard input (a pipe from the harness), output and error are open"
+        );
     }
 }
 

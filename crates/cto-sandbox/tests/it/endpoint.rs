@@ -4,7 +4,8 @@ use std::io::{self, Read, Write};
 use std::net::TcpListener;
 
 use cto_sandbox::{
-    Endpoint, LaunchError, LaunchRequest, Launcher, LayerName, Network, Outcome, Said, StopToken,
+    Endpoint, LaunchError, LaunchRequest, Launcher, LayerName, Network, Outcome, Replies,
+    SandboxMessage, Stdin, StopToken,
 };
 
 use crate::support::{assert_nothing_survived, bwrap, fallback, has_namespaces, launcher, script};
@@ -29,8 +30,8 @@ fn launch(
     let outcome = launcher.launch_hosted(
         request,
         &stop,
-        &mut |said| {
-            if let Said::Output(_, bytes) = said {
+        &mut |message, _| {
+            if let SandboxMessage::Output(_, bytes) = message {
                 output.extend_from_slice(bytes);
             }
         },
@@ -105,6 +106,30 @@ fn the_endpoint_answers_on_both_families_and_nothing_else_does() {
     if has_namespaces() {
         visit(&launcher());
     }
+}
+
+#[test]
+fn a_command_with_an_endpoint_is_told_things_too() {
+    if !has_namespaces() {
+        return;
+    }
+    let request = LaunchRequest {
+        stdin: Stdin::Written,
+        ..with_endpoint(script("exec cat"))
+    };
+    let mut output = Vec::new();
+    let stop = StopToken::new().unwrap();
+    let mut listener = |message: SandboxMessage<'_>, replies: &mut Replies| match message {
+        SandboxMessage::Started => {
+            replies.tell(b"hello");
+            replies.close_stdin();
+        }
+        SandboxMessage::Output(_, bytes) => output.extend_from_slice(bytes),
+        SandboxMessage::Attempt(_) | SandboxMessage::Tick { .. } => {}
+    };
+    let outcome = launcher().launch_hosted(&request, &stop, &mut listener, &mut |_| Ok(()));
+    assert_nothing_survived(&outcome.unwrap());
+    assert_eq!(output, b"hello");
 }
 
 #[test]

@@ -10,7 +10,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cto_sandbox::{End, LaunchRequest, Launcher, LayerName, Means, Said, StopToken};
+use cto_sandbox::{
+    End, LaunchRequest, Launcher, LayerName, Means, SandboxMessage, Stdin, StopToken,
+};
 
 use crate::bounds;
 use crate::killing;
@@ -31,9 +33,11 @@ fn role() {
     let folder = variable(FOLDER).unwrap_or_default();
     let folder = Path::new(&folder);
     match role.to_str() {
-        Some("launch") => launch_and_say(folder, &launcher()),
-        Some("launch-group") => launch_and_say(folder, &fallback()),
-        Some("launch-none") => launch_and_say(folder, &by(Means::None)),
+        Some("launch") => launch_and_say(folder, &launcher(), Stdin::Closed),
+        Some("launch-told") => launch_and_say(folder, &launcher(), Stdin::Written),
+        Some("launch-group") => launch_and_say(folder, &fallback(), Stdin::Closed),
+        Some("launch-group-told") => launch_and_say(folder, &fallback(), Stdin::Written),
+        Some("launch-none") => launch_and_say(folder, &by(Means::None), Stdin::Closed),
         Some("launch-weak") => launch_in_place_and_say(folder, &by(Means::Weak)),
         Some("launch-bwrap") => launch_in_place_and_say(folder, &bwrap().unwrap()),
         Some("flood") => flood(),
@@ -103,9 +107,14 @@ pub(crate) fn say(text: &str) {
     println!("\nsaid: {text}");
 }
 
-fn launch_and_say(folder: &Path, launcher: &Launcher) {
+fn launch_and_say(folder: &Path, launcher: &Launcher, stdin: Stdin) {
     let lock = Lock::in_folder(folder);
-    run_and_say(&daemon_script(folder, &lock, "exec sleep 1000"), launcher);
+    let then = match stdin {
+        Stdin::Closed => "exec sleep 1000",
+        Stdin::Written => "exec cat",
+    };
+    let request = daemon_script(folder, &lock, then);
+    run_and_say(&LaunchRequest { stdin, ..request }, launcher);
 }
 
 fn launch_in_place_and_say(folder: &Path, launcher: &Launcher) {
@@ -116,8 +125,8 @@ fn launch_in_place_and_say(folder: &Path, launcher: &Launcher) {
 
 fn run_and_say(request: &LaunchRequest, launcher: &Launcher) {
     let stop = StopToken::new().unwrap();
-    let outcome = launcher.launch(request, &stop, &mut |said| {
-        if let Said::Output(_, bytes) = said {
+    let outcome = launcher.launch(request, &stop, &mut |message, _| {
+        if let SandboxMessage::Output(_, bytes) = message {
             say(String::from_utf8_lossy(bytes).trim());
         }
     });
@@ -128,7 +137,9 @@ fn run_and_say(request: &LaunchRequest, launcher: &Launcher) {
 fn when_the_harness_is_killed_the_whole_tree_dies() {
     let bwrap = bwrap().map(|_| "launch-bwrap");
     let roles = ["launch", "launch-group", "launch-none", "launch-weak"];
-    for role in roles.into_iter().chain(bwrap) {
+    // These have a daemon, and a command that reads what nobody will write.
+    let told = ["launch-told", "launch-group-told"];
+    for role in roles.into_iter().chain(told).chain(bwrap) {
         let folder = tempfile::tempdir().unwrap();
         let mut harness = start(role, folder.path());
         let lines = BufReader::new(harness.stdout.take().unwrap()).lines();
@@ -172,9 +183,10 @@ fn flood() {
         .launch(
             &request,
             &StopToken::new().unwrap(),
-            &mut |said| match said {
-                Said::Output(_, bytes) => seen += bytes.len(),
-                Said::Attempt(attempt) => panic!("{attempt:?}"),
+            &mut |message, _| match message {
+                SandboxMessage::Output(_, bytes) => seen += bytes.len(),
+                SandboxMessage::Attempt(attempt) => panic!("{attempt:?}"),
+                SandboxMessage::Started | SandboxMessage::Tick { .. } => {}
             },
         )
         .unwrap();
@@ -201,14 +213,17 @@ fn many() {
     run(&script("true"));
     let before = descriptors();
     for round in 0..200 {
-        let request = script("(setsid sleep 1000 &) ; sleep 1000 & exit 4");
+        let mut request = script("(setsid sleep 1000 &) ; sleep 1000 & exit 4");
+        if round % 4 < 2 {
+            request.stdin = Stdin::Written;
+        }
         let launcher = if round % 2 == 0 {
             launcher()
         } else {
             fallback()
         };
         let outcome = launcher
-            .launch(&request, &StopToken::new().unwrap(), &mut |_| {})
+            .launch(&request, &StopToken::new().unwrap(), &mut |_, _| {})
             .unwrap();
         assert_eq!(outcome.end, End::Exited(4));
         assert_nothing_survived(&outcome);
@@ -225,16 +240,23 @@ fn two_hundred_launches_leave_no_process_and_no_descriptor() {
 }
 
 #[test]
-fn a_panic_in_the_sink_leaves_nothing_behind() {
-    let folder = tempfile::tempdir().unwrap();
-    let lock = Lock::in_folder(folder.path());
-    let request = daemon_script(folder.path(), &lock, "exec sleep 1000");
-    let stop = StopToken::new().unwrap();
-    let panicked = std::panic::catch_unwind(|| {
-        launcher().launch(&request, &stop, &mut |_| panic!("the sink failed"))
-    });
-    assert!(panicked.is_err());
-    assert!(lock.is_free());
+fn a_panic_in_the_listener_leaves_nothing_behind() {
+    for stdin in [Stdin::Closed, Stdin::Written] {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = Lock::in_folder(folder.path());
+        let request = daemon_script(folder.path(), &lock, "exec sleep 1000");
+        let request = LaunchRequest { stdin, ..request };
+        let stop = StopToken::new().unwrap();
+        let panicked = std::panic::catch_unwind(|| {
+            launcher().launch(&request, &stop, &mut |message, _| {
+                if let SandboxMessage::Output(..) = message {
+                    panic!("the listener failed");
+                }
+            })
+        });
+        assert!(panicked.is_err());
+        assert!(lock.is_free());
+    }
 }
 
 #[test]
@@ -351,7 +373,11 @@ fn many_built() {
                 let stop = stop.clone();
                 scope.spawn(move || stop.kill());
             }
-            launcher().launch(&request, &stop, &mut |_| stop.kill())
+            launcher().launch(&request, &stop, &mut |message, _| {
+                if let SandboxMessage::Output(..) = message {
+                    stop.kill();
+                }
+            })
         });
         assert_nothing_survived(&early.unwrap());
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cto_sandbox::{LaunchRequest, Said, StopToken};
+use cto_sandbox::{LaunchRequest, Replies, SandboxMessage, StopToken};
 use rustix::process::{Pid, Signal};
 
 use crate::harness::{play_under, say};
@@ -68,9 +68,9 @@ pub(crate) fn murder_recorded() {
 
 fn murder_one(name: &str, request: &LaunchRequest, lock: &Lock) {
     let mut done = false;
-    let kill = |said: Said<'_>| {
+    let kill = |message: SandboxMessage<'_>, _: &mut Replies| {
         // Output may come in more than one piece.
-        if !matches!(said, Said::Output(..)) || std::mem::replace(&mut done, true) {
+        if !matches!(message, SandboxMessage::Output(..)) || std::mem::replace(&mut done, true) {
             return;
         }
         let launcher = child_named("cto-launcher");
@@ -97,7 +97,7 @@ fn murder_one(name: &str, request: &LaunchRequest, lock: &Lock) {
 pub(crate) fn replace_pad() {
     let launcher = launcher();
     let launch = || {
-        let outcome = launcher.launch(&script("true"), &StopToken::new().unwrap(), &mut |_| {});
+        let outcome = launcher.launch(&script("true"), &StopToken::new().unwrap(), &mut |_, _| {});
         outcome.unwrap().end
     };
     let first = launch();

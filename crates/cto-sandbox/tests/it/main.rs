@@ -19,5 +19,6 @@ mod recorder_attacked;
 mod redteam;
 mod renames;
 mod root;
+mod stdin;
 mod support;
 mod workshop;

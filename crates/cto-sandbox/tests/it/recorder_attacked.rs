@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cto_sandbox::{AttemptKind, End, Recorder, Said, StopCause, StopToken};
+use cto_sandbox::{AttemptKind, End, Recorder, SandboxMessage, StopCause, StopToken};
 
 use crate::harness::play_under;
 use crate::recorder::{PYTHON, attack};
@@ -193,8 +193,8 @@ fn repetitions_are_counted_and_the_first_is_told_at_once() {
     let request = workshop.script("echo >/usr/x; exec sleep 1000");
     let stop = StopToken::new().unwrap();
     let mut counts = Vec::new();
-    let outcome = launcher().launch(&request, &stop, &mut |said| {
-        if let Said::Attempt(attempt) = said
+    let outcome = launcher().launch(&request, &stop, &mut |message, _| {
+        if let SandboxMessage::Attempt(attempt) = message
             && attempt.what == "open for writing"
         {
             counts.push(attempt.count);

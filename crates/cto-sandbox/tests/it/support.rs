@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cto_sandbox::{
     Access, Attempt, Bind, BuiltRoot, LaunchError, LaunchRequest, Launcher, Limits, Means, Network,
-    Outcome, Recorder, Root, Said, StopToken, Stream, Survivors, TreeLimits,
+    Outcome, Recorder, Root, SandboxMessage, Stdin, StopToken, Stream, Survivors, TreeLimits,
 };
 
 /// Where a rerun of these tests as another user finds the launcher.
@@ -59,6 +59,7 @@ pub(crate) fn request(argv: &[&str]) -> LaunchRequest {
         argv: argv.iter().map(OsString::from).collect(),
         env: BTreeMap::from([("PATH".into(), PATH.into())]),
         cwd: PathBuf::from("/"),
+        stdin: Stdin::Closed,
         binds: Vec::new(),
         overlay: None,
         limits: Limits {
@@ -106,15 +107,16 @@ pub(crate) fn run_until(
 ) -> Result<Ran, LaunchError> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut attempts = Vec::new();
-    let outcome = launcher.launch(request, stop, &mut |said| match said {
-        Said::Output(stream, bytes) => {
+    let outcome = launcher.launch(request, stop, &mut |message, _| match message {
+        SandboxMessage::Output(stream, bytes) => {
             each(stream, bytes);
             match stream {
                 Stream::Stdout => stdout.extend_from_slice(bytes),
                 Stream::Stderr => stderr.extend_from_slice(bytes),
             }
         }
-        Said::Attempt(attempt) => note(&mut attempts, attempt),
+        SandboxMessage::Attempt(attempt) => note(&mut attempts, attempt),
+        SandboxMessage::Started | SandboxMessage::Tick { .. } => {}
     })?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ok(Ran {
