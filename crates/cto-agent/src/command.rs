@@ -1,13 +1,16 @@
-//! The `command` lane: any program that edits files in its working directory.
+//! The `command` lane: any program that edits files in its working directory, and may speak `cto.agent/v1`.
 
-use crate::brief::Brief;
-use crate::{LaunchSpec, ModelAddress, PLACEHOLDER_KEY, Places, base_environment};
+use cto_contract::event::AgentWords;
+use cto_contract::text::shorten;
+use cto_contract::words::Lane;
 
-/// The program and its arguments, as they were typed. The runner resolves the first word and refuses an empty list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandCall {
-    pub argv: Vec<String>,
-}
+use crate::decode::{AgentLine, Decoder, ReviewVerdict};
+use crate::dialogue::{Act, Dialogue, Ending, Note};
+use crate::plan::{LanePlan, PLACEHOLDER_KEY, ScratchEntry, base_environment};
+use crate::{Adapter, Surroundings};
+
+/// Longest text of a program that an event keeps.
+const TEXT_CHARS: usize = 2_000;
 
 /// Environment name that holds the path of the brief.
 pub const TASK_VARIABLE: &str = "CTO_TASK";
@@ -17,86 +20,112 @@ pub const CONTRACT_VARIABLE: &str = "CTO_CONTRACT";
 const BRIEF_NAME: &str = "brief.md";
 const CONTRACT_NAME: &str = "task-contract.json";
 
-pub(crate) fn launch_spec(
-    call: &CommandCall,
-    places: &Places,
-    path: &str,
-    brief: &Brief,
-    model: Option<&ModelAddress>,
-) -> LaunchSpec {
-    let mut env = base_environment(places, path);
-    if let Some(model) = model {
-        // The names that clients of these calls read by themselves.
-        for (variable, value) in [
-            ("OPENAI_BASE_URL", model.base_url.as_str()),
-            ("OPENAI_API_KEY", PLACEHOLDER_KEY),
+/// The program and its arguments, as they were typed. The runner resolves the first word and refuses an empty list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLane {
+    pub argv: Vec<String>,
+}
+
+impl Adapter for CommandLane {
+    fn lane(&self) -> Lane {
+        Lane::Command
+    }
+
+    fn revision(&self) -> u32 {
+        1
+    }
+
+    fn plan(&self, around: Surroundings<'_>) -> LanePlan {
+        let mut env = base_environment(around.places, around.path);
+        if let Some(model) = around.model {
+            // The names that clients of these calls read by themselves.
+            for (variable, value) in [
+                ("OPENAI_BASE_URL", model.base_url.as_str()),
+                ("OPENAI_API_KEY", PLACEHOLDER_KEY),
+            ] {
+                env.insert(variable.to_owned(), value.to_owned());
+            }
+        }
+        for (variable, name) in [
+            (TASK_VARIABLE, BRIEF_NAME),
+            (CONTRACT_VARIABLE, CONTRACT_NAME),
         ] {
-            env.insert(variable.to_owned(), value.to_owned());
+            let path = format!("{}/{name}", around.places.scratch);
+            env.insert(variable.to_owned(), path);
+        }
+        LanePlan {
+            argv: self.argv.clone(),
+            env,
+            scratch: vec![
+                ScratchEntry::file(BRIEF_NAME, around.brief.markdown.as_bytes()),
+                ScratchEntry::file(CONTRACT_NAME, around.brief.contract_json.as_slice()),
+            ],
+            ..LanePlan::default()
         }
     }
-    for (variable, name) in [
-        (TASK_VARIABLE, BRIEF_NAME),
-        (CONTRACT_VARIABLE, CONTRACT_NAME),
-    ] {
-        env.insert(variable.to_owned(), format!("{}/{name}", places.scratch));
-    }
-    LaunchSpec {
-        argv: call.argv.clone(),
-        env,
-        scratch_files: vec![
-            (BRIEF_NAME.to_owned(), brief.markdown.clone().into_bytes()),
-            (CONTRACT_NAME.to_owned(), brief.contract_json.clone()),
-        ],
+
+    fn dialogue(&self) -> Box<dyn Dialogue> {
+        Box::new(CommandDialogue::default())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Engine;
-    use cto_contract::words::Lane;
+/// Listens for `cto.agent/v1`. Nothing of it is evidence, save that a rejection counts.
+#[derive(Default)]
+struct CommandDialogue {
+    decoder: Decoder,
+    review_note: Option<String>,
+    is_accepted: bool,
+    summary: Option<String>,
+}
 
-    #[test]
-    fn the_program_gets_its_words_unchanged_and_finds_its_task_by_two_names() {
-        let places = Places {
-            workspace: "/run/w".into(),
-            scratch: "/s".into(),
-            home: "/s/home".into(),
+impl CommandDialogue {
+    fn take(&mut self, line: AgentLine) -> Option<Note> {
+        match line {
+            AgentLine::Plan { steps } => {
+                return Some(Note::Plan(shorten(&steps.join("; "), TEXT_CHARS)));
+            }
+            AgentLine::Review { verdict, note } => match verdict {
+                ReviewVerdict::Accept => self.is_accepted = true,
+                ReviewVerdict::Reject => {
+                    self.review_note = note.map(|n| shorten(&n, TEXT_CHARS));
+                }
+            },
+            AgentLine::Done { summary } => {
+                self.summary = summary.map(|s| shorten(&s, TEXT_CHARS));
+            }
+            AgentLine::Say { .. } => {}
+        }
+        None
+    }
+}
+
+impl Dialogue for CommandDialogue {
+    fn hear(&mut self, bytes: &[u8]) -> Vec<Act> {
+        let lines = self.decoder.feed(bytes);
+        let notes = lines.into_iter().filter_map(|line| self.take(line));
+        notes.map(Act::Note).collect()
+    }
+
+    fn finish(mut self: Box<Self>) -> Ending {
+        let (last, tally) = std::mem::take(&mut self.decoder).finish();
+        let notes = last.and_then(|line| self.take(line)).into_iter().collect();
+        // One rejection outweighs any number of other reviews.
+        let review = if tally.rejections > 0 {
+            Some(ReviewVerdict::Reject)
+        } else {
+            self.is_accepted.then_some(ReviewVerdict::Accept)
         };
-        let argv = ["my-agent", "--do", "$(touch x)", "", "a b"].map(str::to_owned);
-        let engine = Engine::Command(CommandCall {
-            argv: argv.to_vec(),
-        });
-        let brief = Brief {
-            markdown: "# Task\n".to_owned(),
-            contract_json: b"{}".to_vec(),
+        let words = AgentWords {
+            understood: tally.understood,
+            malformed: tally.malformed,
+            dropped: tally.dropped,
+            review,
+            review_note: self.review_note,
+            summary: self.summary,
         };
-        let spec = engine.launch_spec(&places, "/usr/bin", &brief, None);
-        assert!(!spec.env.keys().any(|name| name.starts_with("OPENAI")));
-        let model = crate::ModelAddress {
-            base_url: "http://127.0.0.1:8471/v1".to_owned(),
-        };
-        let with_model = engine.launch_spec(&places, "/usr/bin", &brief, Some(&model));
-        assert_eq!(
-            with_model.env["OPENAI_BASE_URL"],
-            "http://127.0.0.1:8471/v1"
-        );
-        assert_eq!(with_model.env["OPENAI_API_KEY"], "cto");
-        assert_eq!(spec.argv, argv, "no shell, no splitting, no expansion");
-        assert_eq!(spec.env["CTO_TASK"], "/s/brief.md");
-        assert_eq!(spec.env["CTO_CONTRACT"], "/s/task-contract.json");
-        assert_eq!(spec.env["HOME"], "/s/home");
-        assert!(!spec.env.keys().any(|name| name.starts_with("CTO_HARNESS")));
-        assert_eq!(
-            spec.scratch_files,
-            [
-                ("brief.md".to_owned(), b"# Task\n".to_vec()),
-                ("task-contract.json".to_owned(), b"{}".to_vec())
-            ]
-        );
-        assert_eq!(
-            (engine.lane(), engine.adapter_revision()),
-            (Lane::Command, 1)
-        );
+        Ending {
+            notes,
+            words: Some(words),
+        }
     }
 }

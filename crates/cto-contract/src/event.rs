@@ -173,6 +173,9 @@ pub struct GateBlocked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BackendStarted {
     pub identity_digest: Digest,
+    /// What the program says of its version; absent for a lane that does not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version_output: Option<String>,
 }
 
 /// What the contract's `setup_commands` did before anything was measured.
@@ -234,11 +237,30 @@ pub struct OutputCapped {
     pub dropped_bytes: u64,
 }
 
+wire_enum! {
+    /// Why the harness ended a backend.
+    pub enum BackendStop {
+        /// It was over its wall clock.
+        Wall = "wall",
+        /// A person or a signal asked for it.
+        Asked = "asked",
+        /// Its lane said that it had finished.
+        Finished = "finished",
+        /// It did not read what it was told.
+        InputUnread = "input_unread",
+        /// The process that holds its sandbox died.
+        SandboxDied = "sandbox_died",
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BackendFinished {
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
     pub completion: BackendCompletion,
+    /// Why the harness ended it; absent when it ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<BackendStop>,
     pub timed_out: bool,
     pub seconds: f64,
     pub cpu_seconds: Option<f64>,
@@ -260,6 +282,23 @@ pub struct BackendFinished {
     /// What passed between the backend and its model; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_traffic: Option<ModelTraffic>,
+    /// The program is not the file any more whose digest stands in the identity.
+    pub program_replaced: bool,
+    /// What the second look at the protected roots showed; absent where none are configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected_roots: Option<RootsCheck>,
+}
+
+/// The protected roots of the configuration, before a backend and after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RootsCheck {
+    /// How many paths changed.
+    pub changed: u64,
+    /// Last names of the first of them: where the roots lie is the operator's affair.
+    pub names: Vec<String>,
+    /// Why they could not be looked at again, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
 }
 
 /// What passed between a backend and its model, counted by the harness. Single exchanges: `backend/egress.jsonl`.

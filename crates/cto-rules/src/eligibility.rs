@@ -25,9 +25,39 @@ pub struct ExecutionGrant {
     lane: Lane,
     stage: Stage,
     mode: MutationMode,
+    needs_approval: bool,
+}
+
+/// What stands beside a grant where a person had to approve.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ApprovalUse {
+    /// Neither stage nor contract asks for one.
+    NotRequired,
+    Consumed(ConsumedApproval),
+}
+
+/// An approval that was used up for one run. Only the ledger's consumption makes one.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ConsumedApproval {
+    id: String,
+}
+
+impl ConsumedApproval {
+    pub fn id(&self) -> &str {
+        &self.id
+    }
 }
 
 impl ExecutionGrant {
+    /// Uses the grant up. False when it rests on an approval and none was consumed: then nothing may start.
+    #[must_use]
+    pub fn spend(self, approval: ApprovalUse) -> bool {
+        match approval {
+            ApprovalUse::NotRequired => !self.needs_approval,
+            ApprovalUse::Consumed(_) => true,
+        }
+    }
+
     pub fn lane(&self) -> Lane {
         self.lane
     }
@@ -71,6 +101,7 @@ pub fn decide(facts: &EligibilityFacts) -> Decision {
             lane: facts.lane,
             stage: facts.stage,
             mode,
+            needs_approval: facts.approval_required(),
         }),
         (true, None) | (false, _) => None,
     };

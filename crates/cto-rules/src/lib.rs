@@ -17,5 +17,6 @@ pub mod propose;
 pub mod read_paths;
 pub mod sandbox_choice;
 pub mod secrets;
+pub mod verdicts;
 pub mod views;
 pub mod why;

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use cto_contract::blocker::{Blocker, BlockerCode, status_of};
 use cto_contract::eligibility::Selected;
 use cto_contract::event::{
-    BackendFinished, DiffChecked, EligibilityDecided, EventKind, EventType, GateBlocked,
-    PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered, RunStarted, SandboxDenied,
-    SetupCompleted, SourceChecked, Step, TaskContractCreated, VerificationCompleted,
+    BackendFinished, BackendStop, DiffChecked, EligibilityDecided, EventKind, EventType,
+    GateBlocked, PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered, RunStarted,
+    SandboxDenied, SetupCompleted, SourceChecked, Step, TaskContractCreated, VerificationCompleted,
 };
 use cto_contract::ids::{CaseId, RunId};
 use cto_contract::text::{one_line, shorten};
@@ -18,6 +18,7 @@ use cto_contract::time::Utc;
 use cto_contract::words::{Action, FaultClass, Lane, RunStatus};
 
 use crate::order;
+use crate::verdicts::{Fault, fault};
 
 /// What a log says, folded.
 #[derive(Debug, Clone)]
@@ -319,6 +320,9 @@ pub fn conclude(state: &RunState) -> RunCompleted {
     if !is_interrupted(state) {
         add(&backend_blockers(state));
     }
+    if let Some(end) = &state.backend {
+        add(&left_behind(end));
+    }
     if let Some(patch) = &state.patch {
         add(&patch.blockers);
     }
@@ -415,6 +419,14 @@ fn backend_blockers(state: &RunState) -> Vec<Blocker> {
                 end.seconds
             ),
         ));
+    } else if end.stopped_by == Some(BackendStop::Finished) {
+        // It said that it had finished: how it was ended then says nothing about it.
+    } else if end.stopped_by == Some(BackendStop::InputUnread) {
+        found.push(Blocker::new(
+            BlockerCode::BackendFailed,
+            "unread input",
+            format!("the {lane} backend did not read what it was told"),
+        ));
     } else if let Some(signal) = end.signal {
         found.push(Blocker::new(
             BlockerCode::BackendFailed,
@@ -436,6 +448,36 @@ fn backend_blockers(state: &RunState) -> Vec<Blocker> {
             BlockerCode::SandboxUnavailable,
             "survivors",
             "it could not be shown that nothing of the backend survived",
+        ));
+    }
+    found
+}
+
+/// Judges what a backend left changed that was not its own, however it ended.
+fn left_behind(end: &BackendFinished) -> Vec<Blocker> {
+    let mut found = Vec::new();
+    if end.program_replaced {
+        found.push(fault(Step::Backend, &Fault::ProgramReplaced));
+    }
+    let Some(roots) = &end.protected_roots else {
+        return found;
+    };
+    if let Some(why) = &roots.unreadable {
+        let why = why.clone();
+        found.push(fault(
+            Step::Backend,
+            &Fault::ProtectedRootsUnreadable { why },
+        ));
+    }
+    if roots.changed > 0 {
+        found.push(Blocker::new(
+            BlockerCode::ProtectedRootMutated,
+            roots.names.first().map_or("", String::as_str),
+            format!(
+                "{} paths of a protected root changed while the backend ran: {}",
+                roots.changed,
+                shorten(&roots.names.join(", "), 300)
+            ),
         ));
     }
     found

@@ -5,7 +5,7 @@ mod planting;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,11 +13,15 @@ use cto_agent::base_environment;
 use cto_contract::task::{Expect, TaskContract, VerificationCommand};
 use cto_contract::verification::{Canary, CanaryStatus, CommandResult};
 use cto_rules::checks::{Observed, PlantedTest, Runner, judge_command, read_junit, whole_canary};
-use cto_rules::secrets::{Known, Redactor};
-use cto_sandbox::{Access, Attempt, Bind, End, Launcher, SandboxMessage, StopCause, StopToken};
+use cto_rules::secrets::Known;
+use cto_sandbox::{
+    Access, Attempt, Bind, End, LaunchError, Launcher, Outcome, SandboxMessage, StopCause,
+    StopToken,
+};
 
-use crate::bench::Bench;
 use crate::limits::Effective;
+use crate::redacted_file::RedactedFile;
+use crate::room::Room;
 use planting::Layers;
 
 /// How much of a command's output is searched for test results.
@@ -68,7 +72,7 @@ struct OnePlanted {
 
 impl Checker {
     /// The untouched baseline: every command runs, whatever the others did, and runners tell tests by name.
-    pub(crate) fn baseline(&self, bench: &Bench) -> io::Result<Vec<Execution>> {
+    pub(crate) fn baseline(&self, room: &Room) -> io::Result<Vec<Execution>> {
         let commands = self.contract.verification_commands.iter().enumerate();
         commands
             .map(|(i, command)| {
@@ -80,7 +84,7 @@ impl Checker {
                     command,
                     &line,
                     runner.as_ref(),
-                    bench,
+                    room,
                     &format!("before-{i}"),
                 )
             })
@@ -88,7 +92,7 @@ impl Checker {
     }
 
     /// The changed tree: in order, each as often as asked, up to the first failure; by name where a runner is known.
-    pub(crate) fn after(&self, bench: &Bench) -> io::Result<Vec<Execution>> {
+    pub(crate) fn after(&self, room: &Room) -> io::Result<Vec<Execution>> {
         let mut out = Vec::new();
         for (i, command) in self.contract.verification_commands.iter().enumerate() {
             let runner = Runner::recognise(&command.run);
@@ -100,7 +104,7 @@ impl Checker {
                     command,
                     &line,
                     runner.as_ref(),
-                    bench,
+                    room,
                     &format!("after-{i}-{round}"),
                 )?;
                 let passed = execution.result.passed;
@@ -114,7 +118,7 @@ impl Checker {
     }
 
     /// The contract's setup, in order, up to the first failure.
-    pub(crate) fn setup(&self, bench: &Bench) -> io::Result<Vec<Execution>> {
+    pub(crate) fn setup(&self, room: &Room) -> io::Result<Vec<Execution>> {
         let mut out = Vec::new();
         for (i, line) in self.contract.setup_commands.iter().enumerate() {
             let command = VerificationCommand {
@@ -123,7 +127,7 @@ impl Checker {
                 must_fail_before: false,
                 repeat: 1,
             };
-            let execution = self.execute(&command, line, None, bench, &format!("setup-{i}"))?;
+            let execution = self.execute(&command, line, None, room, &format!("setup-{i}"))?;
             let passed = execution.result.passed;
             out.push(execution);
             if !passed {
@@ -141,7 +145,7 @@ impl Checker {
 
     /// For each runner that is known, plants a test that must fail and reruns it: if it does not see it fail, the code
     /// under test is in control. Commands before a runner that make something for it run as well.
-    pub(crate) fn canary(&self, bench: &Bench, token: &str) -> io::Result<CanaryRun> {
+    pub(crate) fn canary(&self, room: &Room, token: &str) -> io::Result<CanaryRun> {
         let commands = &self.contract.verification_commands;
         let runners: Vec<Option<Runner>> =
             commands.iter().map(|c| Runner::recognise(&c.run)).collect();
@@ -154,18 +158,18 @@ impl Checker {
         // Without a known runner there is no tree to look at either.
         let layers = match until {
             0 => Layers::none(),
-            _ => Layers::open(bench.layers())?,
+            _ => Layers::open(room.layers())?,
         };
         for (i, (command, runner)) in commands.iter().zip(&runners).take(until).enumerate() {
             let name = format!("canary-{i}");
             let Some(runner) = runner else {
                 if !asks_for_oracle(command) {
-                    executions.push(self.execute(command, &command.run, None, bench, &name)?);
+                    executions.push(self.execute(command, &command.run, None, room, &name)?);
                 }
                 continue;
             };
             let token = format!("{token}{i}");
-            let one = self.plant_and_run(&layers, command, runner, bench, (&name, &token))?;
+            let one = self.plant_and_run(&layers, command, runner, room, (&name, &token))?;
             if let Some((execution, passed)) = one.ran {
                 executions.push(execution);
                 if let Some(passed) = passed {
@@ -190,7 +194,7 @@ impl Checker {
         layers: &Layers,
         command: &VerificationCommand,
         runner: &Runner,
-        bench: &Bench,
+        room: &Room,
         (name, token): (&str, &str),
     ) -> io::Result<OnePlanted> {
         let without = |status, detail| OnePlanted {
@@ -214,7 +218,7 @@ impl Checker {
                 return Ok(without(CanaryStatus::Swallowed, detail));
             }
         }
-        let execution = self.execute(command, &plan.command, Some(runner), bench, name)?;
+        let execution = self.execute(command, &plan.command, Some(runner), room, name)?;
         let output = read_text(&execution.output)?;
         let exit = execution.result.exit_code;
         let failed = exit.is_some_and(|code| code != command.expect.exit);
@@ -253,29 +257,29 @@ impl Checker {
         command: &VerificationCommand,
         line: &str,
         runner: Option<&Runner>,
-        bench: &Bench,
+        room: &Room,
         name: &str,
     ) -> io::Result<Execution> {
-        let places = bench.places();
+        let places = room.places();
         let mut env = base_environment(&places, &self.path);
-        env.extend(bench.more_env());
+        env.extend(room.more_env());
         // Only a command that names the oracle gets it: the others run the code under test in their own process.
         let oracle = self.oracle.as_ref().filter(|_| asks_for_oracle(command));
         if let Some(oracle) = oracle {
             env.insert(
                 "CTO_ORACLE".to_owned(),
-                bench.oracle_at(oracle).to_string_lossy().into_owned(),
+                room.oracle_at(oracle).to_string_lossy().into_owned(),
             );
         }
         let argv = ["/bin/sh", "-c", line].map(OsString::from).to_vec();
         let limits = (self.limits.sandbox(), self.limits.tree());
-        let mut request = bench.request(name, argv, to_os(env), limits)?;
+        let mut request = room.request(name, argv, to_os(env), limits)?;
         request.binds.extend(oracle.map(|from| Bind {
             from: from.clone(),
-            at: bench.oracle_at(from),
+            at: room.oracle_at(from),
             access: Access::ReadOnly,
         }));
-        let output = bench.log(name);
+        let output = room.log(name);
         let mut log = RedactedFile::create(&output, &self.known, &self.places)?;
         let mut attempts: Vec<Attempt> = Vec::new();
         let launched =
@@ -289,52 +293,29 @@ impl Checker {
                     SandboxMessage::Started | SandboxMessage::Tick { .. } => {}
                 });
         log.finish()?;
-        let junit = match &command.expect.junit {
+        let tests = match (&command.expect.junit, runner) {
             // The code under test made it: no link of it leads the harness anywhere else.
-            Some(path) => Layers::open(bench.written())?
+            (Some(path), _) => Layers::open(room.written())?
                 .read(path.as_str(), PARSED_BYTES_MAX)
                 .unwrap_or_default()
                 .and_then(|text| read_junit(&text)),
-            None => None,
+            (None, Some(runner)) => runner.count(&read_text(&output)?),
+            (None, None) => None,
         };
-        let tests = match runner {
-            _ if command.expect.junit.is_some() => junit,
-            Some(runner) => runner.count(&read_text(&output)?),
-            None => None,
-        };
-        let mut seen = Observed {
-            exit_code: None,
-            signal: None,
-            timed_out: false,
-            output_capped: false,
-            seconds: 0.0,
-            tests,
-            count_due: runner.is_some() || command.expect.junit.is_some(),
-            is_oracle: oracle.is_some(),
-            start_failure: None,
-        };
-        let mut limit = None;
-        match launched {
-            Ok(outcome) => {
-                limit = outcome
-                    .limit_hit
-                    .map(|hit| (hit.limit.as_str().to_owned(), hit.allowed));
-                seen.seconds = crate::round_seconds(outcome.wall);
-                seen.output_capped = outcome.output.capped;
-                seen.timed_out = outcome.stopped_by == Some(StopCause::Wall);
-                match outcome.end {
-                    End::Exited(code) => seen.exit_code = Some(code),
-                    End::Signaled(signal) => seen.signal = Some(signal),
-                    End::NotStarted => {
-                        seen.start_failure = Some("it was stopped before it started".to_owned())
-                    }
-                }
-                if outcome.stopped_by == Some(StopCause::SandboxDied) {
-                    seen.start_failure = Some("its sandbox died".to_owned());
-                }
-            }
-            Err(error) => seen.start_failure = Some(crate::error_chain(&error)),
-        }
+        let (seen, limit) = observed(
+            launched,
+            Observed {
+                exit_code: None,
+                signal: None,
+                timed_out: false,
+                output_capped: false,
+                seconds: 0.0,
+                tests,
+                count_due: runner.is_some() || command.expect.junit.is_some(),
+                is_oracle: oracle.is_some(),
+                start_failure: None,
+            },
+        );
         Ok(Execution {
             result: judge_command(command, &seen),
             line: line.to_owned(),
@@ -343,6 +324,46 @@ impl Checker {
             attempts,
         })
     }
+}
+
+/// Adds how a launch ended, and names the limit of all its processes together that ended it.
+fn observed(
+    launched: Result<Outcome, LaunchError>,
+    seen: Observed,
+) -> (Observed, Option<(String, u64)>) {
+    let outcome = match launched {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            let start_failure = Some(crate::error_chain(&error));
+            let seen = Observed {
+                start_failure,
+                ..seen
+            };
+            return (seen, None);
+        }
+    };
+    let limit = outcome.limit_hit.as_ref();
+    let limit = limit.map(|hit| (hit.limit.as_str().to_owned(), hit.allowed));
+    let (exit_code, signal) = match outcome.end {
+        End::Exited(code) => (Some(code), None),
+        End::Signaled(signal) => (None, Some(signal)),
+        End::NotStarted => (None, None),
+    };
+    let start_failure = match (outcome.stopped_by, outcome.end) {
+        (Some(StopCause::SandboxDied), _) => Some("its sandbox died".to_owned()),
+        (_, End::NotStarted) => Some("it was stopped before it started".to_owned()),
+        (_, End::Exited(_) | End::Signaled(_)) => None,
+    };
+    let seen = Observed {
+        exit_code,
+        signal,
+        timed_out: outcome.stopped_by == Some(StopCause::Wall),
+        output_capped: outcome.output.capped,
+        seconds: crate::round_seconds(outcome.wall),
+        start_failure,
+        ..seen
+    };
+    (seen, limit)
 }
 
 fn asks_for_oracle(command: &VerificationCommand) -> bool {
@@ -377,58 +398,4 @@ fn read_text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(PARSED_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// A file that gets output with the known secrets taken out and the machine's paths renamed.
-pub(crate) struct RedactedFile {
-    file: io::BufWriter<File>,
-    secrets: Redactor,
-    places: Redactor,
-    clean: Vec<u8>,
-    buffer: Vec<u8>,
-    error: Option<io::Error>,
-}
-
-impl RedactedFile {
-    pub(crate) fn create(path: &Path, known: &Known, places: &Known) -> io::Result<Self> {
-        Ok(Self::new(File::create_new(path)?, known, places))
-    }
-
-    pub(crate) fn new(file: File, known: &Known, places: &Known) -> Self {
-        Self {
-            file: io::BufWriter::new(file),
-            secrets: Redactor::new(known),
-            places: Redactor::new(places),
-            clean: Vec::new(),
-            buffer: Vec::new(),
-            error: None,
-        }
-    }
-
-    /// Takes bytes and returns what is written of them; the first error is kept and ends the writing.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> &[u8] {
-        self.clean.clear();
-        self.buffer.clear();
-        self.secrets.push(bytes, &mut self.clean);
-        self.places.push(&self.clean, &mut self.buffer);
-        if self.error.is_none() {
-            self.error = self.file.write_all(&self.buffer).err();
-        }
-        &self.buffer
-    }
-
-    pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.clean.clear();
-        self.buffer.clear();
-        self.secrets.finish(&mut self.clean);
-        self.places.push(&self.clean, &mut self.buffer);
-        self.places.finish(&mut self.buffer);
-        match self.error.take() {
-            Some(error) => Err(error),
-            None => self
-                .file
-                .write_all(&self.buffer)
-                .and_then(|()| self.file.flush()),
-        }
-    }
 }

@@ -7,7 +7,8 @@ use cto_rules::actions::{Deed, attempted};
 use cto_rules::secrets::{Known, Redactor};
 use cto_sandbox::{Attempt, AttemptKind, Recorded};
 
-use crate::live::Live;
+use crate::open_run::OpenRun;
+use crate::source::Source;
 
 /// What an attempt is judged by, and how it is spelled in a pack.
 #[derive(Debug, Clone)]
@@ -19,6 +20,18 @@ pub(crate) struct DenialWords {
 }
 
 impl DenialWords {
+    /// How attempts of this run are judged and spelled.
+    pub(crate) fn of(run: &OpenRun<'_>, source: Option<&Source>) -> Self {
+        let source = source.and_then(|s| s.repository.work_tree());
+        let source = source.map(|top| top.to_string_lossy().into_owned());
+        let protected = &run.harness.config.harness.protected_roots;
+        Self {
+            owned: protected.iter().cloned().chain(source).collect(),
+            secrets: run.secrets.clone(),
+            places: run.places.clone(),
+        }
+    }
+
     /// Returns the event for an attempt; `None` for an execution that is no attempt at anything.
     pub(crate) fn denial(&self, attempt: &Attempt, step: Step) -> Option<SandboxDenied> {
         let owned: Vec<&str> = self.owned.iter().map(String::as_str).collect();
@@ -86,21 +99,6 @@ impl DenialWords {
             bytes = clean;
         }
         String::from_utf8_lossy(&bytes).into_owned()
-    }
-}
-
-impl Live<'_> {
-    /// How attempts of this run are judged and spelled.
-    pub(crate) fn denial_words(&self) -> DenialWords {
-        let source = self.parts.source.as_ref();
-        let source = source.and_then(|s| s.repository.work_tree());
-        let source = source.map(|top| top.to_string_lossy().into_owned());
-        let protected = &self.harness.config.harness.protected_roots;
-        DenialWords {
-            owned: protected.iter().cloned().chain(source).collect(),
-            secrets: self.known.clone(),
-            places: self.places.clone(),
-        }
     }
 }
 

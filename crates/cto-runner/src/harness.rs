@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use cto_checkout::{Repository, RepositoryError};
 use cto_contract::ids::RunId;
+use cto_contract::lanes::ProgramSource;
 use cto_contract::report::Report;
 use cto_contract::verify::VerifyReport;
 use cto_contract::words::{Lane, SandboxChoice, Stage};
 use cto_evidence::key::SigningKey;
-use cto_rules::lifecycle::{Next, next_step};
 use cto_rules::sandbox_choice::ChoiceError;
 use cto_sandbox::{Launcher, StopToken};
 use cto_store::{LedgerInit, Store, StoreError};
@@ -23,10 +23,12 @@ use crate::inputs::{InputError, ResolvedInput, Surroundings};
 use crate::inside::{NamedFileError, ReadPathError, check_named_files, check_read_paths};
 use crate::journal::{JournalError, Observer};
 use crate::keyring::{self, KeyringError};
-use crate::live::Live;
 use crate::lock::LockError;
+use crate::open_run::OpenRun;
 use crate::sandbox::SandboxAsk;
+use crate::sealing::seal_run;
 use crate::task::Task;
+use crate::walk::walk;
 
 /// Where to open the harness.
 pub struct OpenOptions {
@@ -192,7 +194,7 @@ impl Harness {
         }
         check_read_paths(self, top.as_deref())?;
         let is_bare = self.sandbox(request.sandbox)?.provider == SandboxChoice::None;
-        if request.lane == Lane::Command && !is_bare {
+        if request.lane.traits().program == ProgramSource::CommandLine && !is_bare {
             check_named_files(self, &request.argv, top.as_deref())?;
         }
         let user_home = self.env.get("HOME").map(PathBuf::from);
@@ -230,15 +232,9 @@ impl Harness {
         observer: Observer<'_>,
     ) -> Result<RunResult, RunError> {
         let inputs = self.admit(request)?;
-        let mut live = Live::create(self, request, inputs, stop.clone(), observer)?;
-        loop {
-            match next_step(live.state()) {
-                Next::Perform(step) => live.perform(step)?,
-                // Only a log that was cut off has an open step; this one writes its own.
-                Next::Recover(step) => live.abandon(step, "a step did not record its end")?,
-                Next::Seal(_) => return live.seal(),
-            }
-        }
+        let mut run = OpenRun::create(self, request, inputs, stop.clone(), observer)?;
+        walk(&mut run)?;
+        seal_run(run)
     }
 }
 

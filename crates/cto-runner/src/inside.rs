@@ -4,7 +4,6 @@ use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use cto_contract::words::Lane;
 use cto_rules::inputs::InputRefusal;
 use cto_rules::read_paths::{ReadFacts, read_paths};
 use cto_rules::secrets::Known;
@@ -18,8 +17,6 @@ pub(crate) const WORKSPACE: &str = "/cto/workspace";
 pub(crate) const SCRATCH: &str = "/cto/scratch";
 /// What only the checks that name it see.
 pub(crate) const ORACLE: &str = "/cto/oracle";
-/// The files that the fake lane lays over the tree.
-pub(crate) const FAKE: &str = "/cto/fake";
 
 /// A root and what of the operator's own it shows.
 #[derive(Debug, Clone)]
@@ -32,12 +29,11 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    /// Finds what programs of this search path, and this command line, need to be there.
+    /// Finds what programs of this search path need to be there, and what these words of a command line name.
     pub(crate) fn find(
         harness: &Harness,
         path: &str,
-        lane: Lane,
-        argv: &[String],
+        words: &[String],
         repository: Option<&Path>,
         id: u32,
     ) -> Self {
@@ -50,10 +46,6 @@ impl Inside {
             .map(PathBuf::from)
             .or_else(|| Some(user_home.as_ref()?.join(".rustup")))
             .filter(|dir| dir.is_dir());
-        let words = match lane {
-            Lane::Command => argv,
-            Lane::Fake | Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => &[],
-        };
         // A program that is named by its path brings its installation, as one on `PATH` would.
         let program = words.first().map(Path::new).and_then(Path::parent);
         let program = program.filter(|dir| dir.is_absolute());

@@ -2,39 +2,47 @@
 //!
 //! The rules decide from the log alone what comes next; the runner obeys. Nothing here judges.
 
-mod bench;
+mod adapters;
+mod artifact_times;
+mod baseline_checks;
 mod cases;
 mod checks;
 mod clock;
+mod collected;
 mod config;
 mod denials;
 mod environment;
 mod harness;
-mod heard;
 mod home;
 mod inputs;
 mod inside;
 mod journal;
 mod keyring;
+pub mod launch;
 mod limits;
-mod live;
 mod lock;
 mod model;
+mod open_run;
 mod overlay_note;
 mod planning;
 mod program;
 mod protected;
 mod recover;
+mod redacted_file;
 pub mod reference;
 mod requests;
 mod retention;
+mod room;
 mod sandbox;
 mod sandbox_proof;
 mod sealing;
 mod source;
 mod steps;
 mod task;
+mod test_log;
 mod transfer;
+mod trees;
+mod walk;
 
 pub use cases::{Case, CaseError, Catalog};
 pub use clock::{now, random};

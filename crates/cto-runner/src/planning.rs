@@ -6,17 +6,18 @@ use std::path::PathBuf;
 
 use cto_contract::blocker::{Blocker, status_of};
 use cto_contract::eligibility::EligibilityDecision;
-use cto_contract::event::{PlanUpdated, RunEvent, Step};
+use cto_contract::event::{PlanUpdated, RunEvent};
 use cto_contract::words::RunStatus;
-use cto_rules::lifecycle::{Next, RunState, next_step};
+use cto_rules::lifecycle::RunState;
 use cto_sandbox::StopToken;
 use cto_store::{LedgerInit, Store};
 
 use crate::clock;
 use crate::harness::{Harness, RunError, RunRequest, scratch_name};
 use crate::keyring;
-use crate::live::Live;
+use crate::open_run::OpenRun;
 use crate::sealing::clear;
+use crate::walk::walk_to_plan;
 
 /// What a run would begin with.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,14 +53,9 @@ impl Harness {
         let room = Room(self.home.work().join(scratch_name("plan")?));
         let aside = self.aside(&room)?;
         let mut unseen = |_: &RunEvent| {};
-        let mut live = Live::create(&aside, request, inputs, stop.clone(), &mut unseen)?;
-        while let Next::Perform(
-            step @ (Step::Contract | Step::Eligibility | Step::Prepare | Step::Plan),
-        ) = next_step(live.state())
-        {
-            live.perform(step)?;
-        }
-        Ok(planned(live.state()))
+        let mut run = OpenRun::create(&aside, request, inputs, stop.clone(), &mut unseen)?;
+        walk_to_plan(&mut run)?;
+        Ok(planned(run.state()))
     }
 
     /// This harness with its runs and its ledger in another place.

@@ -8,13 +8,6 @@ use std::path::{Path, PathBuf};
 use cto_contract::ids::Digest;
 use cto_evidence::canonical::hash_reader;
 
-/// A launch as it was planned, and the file whose digest stands in its identity.
-#[derive(Debug)]
-pub(crate) struct PlannedLaunch {
-    pub(crate) spec: cto_agent::LaunchSpec,
-    pub(crate) program: Option<ProgramFile>,
-}
-
 /// A file as it was when its digest was taken.
 #[derive(Debug)]
 pub(crate) struct ProgramFile {

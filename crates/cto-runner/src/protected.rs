@@ -6,13 +6,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use cto_contract::blocker::{Blocker, BlockerCode};
-use cto_contract::text::{path_text, shorten};
+use cto_contract::event::RootsCheck;
+use cto_contract::text::path_text;
 
 /// Bounds on one look at all roots together.
 const ENTRIES_MAX: usize = 1_000_000;
 const DEPTH_MAX: usize = 256;
-/// How many changed paths a message names.
+/// How many changed paths are named.
 const NAMED_MAX: usize = 5;
 
 /// What the kernel says about one path.
@@ -39,35 +39,38 @@ impl ProtectedRoots {
         Ok(Self(marks))
     }
 
-    /// Says what changed since an earlier look.
-    pub(crate) fn changed_since(&self, before: &Self) -> Option<Blocker> {
-        let differs = |(path, mark): (&PathBuf, &Mark)| {
-            (before.0.get(path) != Some(mark)).then(|| path.clone())
-        };
-        let gone = before
-            .0
-            .keys()
-            .filter(|path| !self.0.contains_key(*path))
-            .cloned();
-        let changed: Vec<PathBuf> = self.0.iter().filter_map(differs).chain(gone).collect();
-        if changed.is_empty() {
+    /// Looks again and says what differs; none when nothing is protected.
+    pub(crate) fn check_again(&self, roots: &[String]) -> Option<RootsCheck> {
+        if roots.is_empty() {
             return None;
         }
-        // Names alone: where the roots lie is the operator's affair.
-        let names: Vec<String> = changed
+        let after = match Self::look(roots) {
+            Ok(after) => after,
+            Err(error) => {
+                return Some(RootsCheck {
+                    changed: 0,
+                    names: Vec::new(),
+                    unreadable: Some(error.to_string()),
+                });
+            }
+        };
+        let differs = |(path, mark): (&PathBuf, &Mark)| {
+            (self.0.get(path) != Some(mark)).then(|| path.clone())
+        };
+        let gone = self.0.keys().filter(|path| !after.0.contains_key(*path));
+        let changed: Vec<PathBuf> = after
+            .0
             .iter()
-            .take(NAMED_MAX)
-            .map(|path| path_text(path.file_name().unwrap_or_default().as_encoded_bytes()))
+            .filter_map(differs)
+            .chain(gone.cloned())
             .collect();
-        Some(Blocker::new(
-            BlockerCode::ProtectedRootMutated,
-            names.first().map_or("", String::as_str),
-            format!(
-                "{} paths of a protected root changed while the backend ran: {}",
-                changed.len(),
-                shorten(&names.join(", "), 300)
-            ),
-        ))
+        let name =
+            |path: &PathBuf| path_text(path.file_name().unwrap_or_default().as_encoded_bytes());
+        Some(RootsCheck {
+            changed: changed.len() as u64,
+            names: changed.iter().take(NAMED_MAX).map(name).collect(),
+            unreadable: None,
+        })
     }
 }
 

@@ -5,21 +5,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_contract::artifact::{ATTESTATION, EVENTS, TASK_CONTRACT};
-use cto_contract::event::{EventKind, RunEvent, RunRecovered};
+use cto_contract::event::{EventKind, RunEvent, RunRecovered, Step};
 use cto_contract::ids::RunId;
 use cto_contract::task::TaskContract;
 use cto_evidence::canonical::digest_of;
 use cto_evidence::chain::recover_tail;
 use cto_rules::lifecycle::conclude;
+use cto_rules::verdicts::{self, Fault};
 use cto_sandbox::Launcher;
 use cto_store::RunCreated;
 
+use crate::artifact_times::ArtifactTimes;
 use crate::clock;
 use crate::harness::Harness;
 use crate::journal::Journal;
-use crate::live::Book;
 use crate::lock::{Holder, Lock, LockError};
-use crate::sealing::{Closing, clear};
+use crate::sealing::{Closing, clear, identity_digest};
 use crate::steps::write_missing;
 
 /// What became of one work directory.
@@ -184,6 +185,10 @@ fn finish_entry(harness: &Harness, pack: &Path) -> Result<(), String> {
         .map_err(|e| crate::error_chain(&e))
 }
 
+fn fault_text(fault: &Fault) -> String {
+    verdicts::fault(Step::Complete, fault).message
+}
+
 fn seal_interrupted(
     harness: &Harness,
     run_id: &RunId,
@@ -241,9 +246,10 @@ fn seal_interrupted(
             .record(EventKind::RunRecovered(data), &mut quiet)
             .map_err(|e| text(&e))?;
     }
-    let mut book = Book::new(started_boot_ns, nonce, journal.clock());
+    let mut times = ArtifactTimes::new(started_boot_ns, nonce, journal.clock());
     if journal.state().completed.is_none() {
-        write_missing(pack, journal.state(), &contract, &mut book)?;
+        write_missing(pack, journal.state(), &contract, &mut times)
+            .map_err(|fault| fault_text(&fault))?;
         let verdict = conclude(journal.state());
         journal
             .record(EventKind::RunCompleted(verdict), &mut quiet)
@@ -257,10 +263,9 @@ fn seal_interrupted(
         events: journal.events(),
         state,
         contract_digest: digest_of(&contract).map_err(|e| text(&e))?,
-        identity_digest: digest_of(&state.plan.as_ref().map(|p| p.identity.clone()))
-            .map_err(|e| text(&e))?,
+        identity_digest: identity_digest(state).map_err(|e| text(&e))?,
         contract: &contract,
-        book,
+        times,
     };
     closing
         .close()

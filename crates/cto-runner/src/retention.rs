@@ -28,6 +28,7 @@ use crate::lock::Holder;
 use crate::recover::recover_one;
 use crate::reference::ReferenceError;
 
+pub(crate) use in_use::note_use;
 use in_use::{USED, is_in_use};
 pub use tombstone::{Buried, TombstoneError, burial, buried, is_buried};
 

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use cto_contract::plan::SettingSource;
+use cto_contract::plan::{Layer, SandboxPlan, SettingSource};
+use cto_contract::task::Limits;
 use cto_contract::words::{SandboxChoice, SandboxClass};
 use cto_rules::sandbox_choice::{ChoiceError, Chosen, PROVIDER_VARIABLE, Wishes, choose};
-use cto_sandbox::{Class, Container, Engine, Foresight, LaunchError, Launcher, LayerName, Means};
+use cto_sandbox::{
+    Class, Confinement, Container, Engine, Foresight, LaunchError, LaunchRequest, Launcher,
+    LayerName, Means,
+};
 
 use crate::environment::Environment;
 use crate::error_chain;
 use crate::harness::Harness;
-use crate::live::{Parts, StepError};
-use crate::steps::prepare::missing;
 
 /// What was typed about the sandbox of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,15 +43,15 @@ const ENGINE_NAMES: [&str; 14] = [
 ];
 
 /// A launcher for one run, and what its launches will be held by.
-pub(crate) struct Confining {
+pub(crate) struct RunSandbox {
     pub(crate) launcher: Launcher,
     pub(crate) foresight: Foresight,
     pub(crate) from: SettingSource,
     /// The provider makes the one address of a model inside.
-    has_endpoint: bool,
+    pub(crate) has_endpoint: bool,
 }
 
-impl Confining {
+impl RunSandbox {
     /// Finds out what the chosen provider does here. An error says why it can't be had, and what to do.
     pub(crate) fn find(harness: &Harness, chosen: Chosen, work: &Path) -> Result<Self, String> {
         let means = means(&harness.env, chosen, work)?;
@@ -72,35 +74,66 @@ impl Confining {
         })
     }
 
+    /// Whether this crate's own namespaces hold the run: only they have a recorder.
+    pub(crate) fn is_native(&self) -> bool {
+        self.launcher.means == Means::Native && self.has_mounts()
+    }
+
+    /// What will hold a launch that is not known yet.
+    pub(crate) fn general_plan(&self, limits: &Limits) -> SandboxPlan {
+        sandbox_plan(&self.foresight.before_a_request(), limits, self.from)
+    }
+
+    /// What will hold this launch.
+    pub(crate) fn plan_of(&self, request: &LaunchRequest, limits: &Limits) -> SandboxPlan {
+        sandbox_plan(&self.foresight.of(request), limits, self.from)
+    }
+
     /// Whether things can be seen elsewhere than where they lie.
     pub(crate) fn has_mounts(&self) -> bool {
         self.foresight.class().has_init()
     }
 }
 
-impl Parts {
-    /// What starts the processes of this run; the rules let nothing start without it.
-    pub(crate) fn launcher(&self) -> Result<&Launcher, StepError> {
-        let confining = self.confining.as_ref();
-        let confining = confining.ok_or_else(|| missing("the sandbox's launcher"))?;
-        Ok(&confining.launcher)
+/// What confines a process, in the words of a report.
+pub(crate) fn sandbox_plan(
+    seen: &Confinement,
+    limits: &Limits,
+    provider_from: SettingSource,
+) -> SandboxPlan {
+    let class = class_word(seen.class);
+    let mut layers: Vec<Layer> = seen
+        .layers
+        .iter()
+        .map(|l| Layer {
+            name: l.name.as_str().to_owned(),
+            in_force: l.in_force,
+            detail: l.detail.clone(),
+        })
+        .collect();
+    for (name, asked) in [
+        ("memory_limit", limits.memory_mb),
+        ("disk_limit", limits.disk_mb),
+    ] {
+        let is_watched = class >= SandboxClass::Process;
+        let detail = match asked {
+            None => "not asked for".to_owned(),
+            Some(mb) if is_watched => format!("{mb} MiB of all processes together"),
+            Some(mb) => format!("{mb} MiB asked for, watched only in a root of its own"),
+        };
+        layers.push(Layer {
+            name: name.to_owned(),
+            in_force: is_watched && asked.is_some(),
+            detail,
+        });
     }
-
-    /// Whether an agent of this run can have the one address of its model.
-    pub(crate) fn has_endpoint(&self) -> bool {
-        let confining = self.confining.as_ref();
-        confining.is_some_and(|c| c.has_endpoint)
-    }
-
-    /// Whether this crate's own namespaces hold the run: only they have a recorder.
-    pub(crate) fn is_native(&self) -> bool {
-        let confining = self.confining.as_ref();
-        confining.is_some_and(|c| c.launcher.means == Means::Native && c.has_mounts())
-    }
-
-    pub(crate) fn provider_from(&self) -> SettingSource {
-        let confining = self.confining.as_ref();
-        confining.map_or(SettingSource::Default, |confining| confining.from)
+    SandboxPlan {
+        provider: seen.provider.as_str().to_owned(),
+        provider_from,
+        class,
+        layers,
+        writable_roots: vec!["$WORKSPACE".to_owned(), "$SCRATCH".to_owned()],
+        read_paths: Vec::new(),
     }
 }
 

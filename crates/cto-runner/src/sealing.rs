@@ -9,6 +9,7 @@ use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::verify::VerifyReport;
 use cto_contract::words::RunStatus;
+use cto_evidence::canonical::{CanonicalError, digest_of};
 use cto_evidence::seal::{SealInput, Sealed, seal};
 use cto_evidence::verify::{VerifyOptions, verify};
 use cto_evidence::writer::PackWriter;
@@ -20,9 +21,10 @@ use cto_rules::views::{
 };
 use cto_store::RunSealed;
 
+use crate::artifact_times::ArtifactTimes;
 use crate::clock;
 use crate::harness::{Harness, RunError, RunResult};
-use crate::live::{Book, Live};
+use crate::open_run::OpenRun;
 use crate::overlay_note::OverlayNote;
 
 type SealFailure = Box<dyn std::error::Error + Send + Sync>;
@@ -36,7 +38,7 @@ pub(crate) struct Closing<'a> {
     pub(crate) contract: &'a TaskContract,
     pub(crate) contract_digest: Digest,
     pub(crate) identity_digest: Digest,
-    pub(crate) book: Book,
+    pub(crate) times: ArtifactTimes,
 }
 
 impl Closing<'_> {
@@ -52,8 +54,8 @@ impl Closing<'_> {
             lines.push(b'\n');
         }
         writer.write_new(TRACE, &lines)?;
-        self.book.note(TRACE, FreshnessSource::Written);
-        self.book.note(EVENTS, FreshnessSource::Written);
+        self.times.note(TRACE, FreshnessSource::Written);
+        self.times.note(EVENTS, FreshnessSource::Written);
         self.note_the_rest()?;
 
         let completed = self
@@ -61,7 +63,7 @@ impl Closing<'_> {
             .completed
             .clone()
             .unwrap_or_else(|| conclude(self.state));
-        let wall = clock::boot_ns().saturating_sub(self.book.started_boot_ns);
+        let wall = clock::boot_ns().saturating_sub(self.times.started_boot_ns);
         let input = ReportInput {
             contract_digest: self.contract_digest.clone(),
             identity_digest: self.identity_digest.clone(),
@@ -70,9 +72,9 @@ impl Closing<'_> {
         };
         let mut draft = report(self.state, &completed, &input);
         writer.write_new(REPORT_MD, markdown(&draft, Some(self.contract)).as_bytes())?;
-        self.book.note(REPORT_MD, FreshnessSource::Written);
-        self.book.note(REPORT_JSON, FreshnessSource::Written);
-        draft.artifacts.freshness = self.book.entries().clone();
+        self.times.note(REPORT_MD, FreshnessSource::Written);
+        self.times.note(REPORT_JSON, FreshnessSource::Written);
+        draft.artifacts.freshness = self.times.entries().clone();
         let sealed: Sealed = seal(
             self.pack,
             SealInput {
@@ -111,9 +113,9 @@ impl Closing<'_> {
                 }
                 if let Ok(relative) = path.strip_prefix(self.pack)
                     && let Some(name) = relative.to_str()
-                    && !self.book.has(name)
+                    && !self.times.has(name)
                 {
-                    self.book.note(name, FreshnessSource::Checked);
+                    self.times.note(name, FreshnessSource::Checked);
                 }
             }
         }
@@ -150,46 +152,42 @@ pub(crate) fn sealed_row(
     }
 }
 
-impl Live<'_> {
-    /// Seals the run and clears its scratch away.
-    pub(crate) fn seal(mut self) -> Result<RunResult, RunError> {
-        let run_id = self.run_id.clone();
-        let none: Option<cto_contract::identity::Identity> = None;
-        let failed = |source: SealFailure| RunError::Seal {
-            run_id: run_id.clone(),
-            source,
-        };
-        let identity_digest = match self.parts.identity_digest.take() {
-            Some(digest) => digest,
-            None => cto_evidence::canonical::digest_of(&none).map_err(|e| failed(e.into()))?,
-        };
-        let empty = Book::new(0, self.nonce.clone(), self.journal().clock());
-        let book = std::mem::replace(&mut self.book, empty);
-        let closing = Closing {
-            harness: self.harness,
-            pack: &self.pack,
-            events: self.journal().events(),
-            state: self.state(),
-            contract: &self.contract,
-            contract_digest: self.contract_digest.clone(),
-            identity_digest,
-            book,
-        };
-        let (report, verified) = closing.close().map_err(failed)?;
-        clear(&self.work);
-        if verified.integrity != cto_contract::verify::Integrity::Ok {
-            return Err(RunError::NotVerified {
-                run_id,
-                report: Box::new(verified),
-            });
-        }
-        Ok(RunResult {
+/// Seals a run that is completed, and clears its scratch away.
+pub(crate) fn seal_run(run: OpenRun<'_>) -> Result<RunResult, RunError> {
+    let run_id = run.run_id.clone();
+    let failed = |source: SealFailure| RunError::Seal {
+        run_id: run_id.clone(),
+        source,
+    };
+    let closing = Closing {
+        harness: run.harness,
+        pack: &run.pack,
+        events: run.journal().events(),
+        state: run.state(),
+        contract: &run.contract,
+        contract_digest: run.contract_digest.clone(),
+        identity_digest: identity_digest(run.state()).map_err(|e| failed(e.into()))?,
+        times: run.times.clone(),
+    };
+    let (report, verified) = closing.close().map_err(failed)?;
+    clear(&run.work);
+    if verified.integrity != cto_contract::verify::Integrity::Ok {
+        return Err(RunError::NotVerified {
             run_id,
-            pack: self.pack.clone(),
-            report,
-            verified,
-        })
+            report: Box::new(verified),
+        });
     }
+    Ok(RunResult {
+        run_id,
+        pack: run.pack.clone(),
+        report,
+        verified,
+    })
+}
+
+/// The digest of the identity in the log's plan; of nothing where there was no plan.
+pub(crate) fn identity_digest(state: &RunState) -> Result<Digest, CanonicalError> {
+    digest_of(&state.plan.as_ref().map(|p| &p.identity))
 }
 
 /// Removes a work directory. What can't be removed now is removed by the next recovery: the pack is sealed.

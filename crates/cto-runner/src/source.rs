@@ -6,7 +6,6 @@ use std::path::Path;
 use cto_checkout::{
     CommitInfo, DirtyPath, Oid, Repository, RepositoryError, SourceBaseline, SourceFingerprint,
 };
-use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::SourceChecked;
 use cto_contract::ids::{CommitId, Digest};
 use cto_contract::plan::SourcePlan;
@@ -15,10 +14,12 @@ use cto_contract::words::{HistoryClass, SandboxClass};
 use cto_evidence::canonical::sha256;
 use cto_rules::eligibility::RepositoryState;
 use cto_rules::paths::PathPolicy;
+use cto_rules::verdicts::{self, Fault, SourceFacts, SourceLook};
 
 use crate::error_chain;
 use crate::home::Home;
-use crate::live::StepError;
+use crate::open_run::StepError;
+use crate::trees::tree_id;
 
 /// How many paths of a kind a pack lists.
 const LISTED_MAX: usize = 100;
@@ -99,18 +100,24 @@ fn refused(error: &RepositoryError) -> Result<RepositoryState, StepError> {
 }
 
 pub(crate) fn failed(error: &RepositoryError) -> StepError {
-    let code = if matches!(error, RepositoryError::Unsupported { .. }) {
-        BlockerCode::RepositoryUnsupported
-    } else {
-        BlockerCode::ArtifactWriteFailure
-    };
-    StepError::Environment {
-        what: format!(
-            "`repository` could not be copied: {}",
-            shorten(&error_chain(error), 300)
-        ),
-        code,
+    let why = error_chain(error);
+    match error {
+        RepositoryError::Unsupported { .. } => Fault::RepositoryUnsupported { why },
+        RepositoryError::NotOwned { .. }
+        | RepositoryError::NotFound { .. }
+        | RepositoryError::NoSuchRevision { .. }
+        | RepositoryError::AmbiguousRevision { .. }
+        | RepositoryError::Malformed { .. }
+        | RepositoryError::Corrupt { .. }
+        | RepositoryError::Read { .. }
+        | RepositoryError::Answer { .. }
+        | RepositoryError::Write { .. }
+        | RepositoryError::GitDir(_)
+        | RepositoryError::Git(_)
+        | RepositoryError::Baseline(_)
+        | RepositoryError::Remove(_) => Fault::RepositoryNotCopied { why },
     }
+    .into()
 }
 
 fn commit_id(id: Oid) -> Option<CommitId> {
@@ -137,11 +144,10 @@ impl Source {
         lfs_pointers: u64,
     ) -> Result<SourcePlan, StepError> {
         Ok(SourcePlan {
-            commit: commit_id(self.commit.id).ok_or_else(|| StepError::Environment {
-                what: format!("`{}` is not a commit id", self.commit.id),
-                code: BlockerCode::RepositoryUnsupported,
+            commit: commit_id(self.commit.id).ok_or_else(|| Fault::RepositoryUnsupported {
+                why: format!("`{}` is not a commit id", self.commit.id),
             })?,
-            commit_tree_id: crate::steps::tree_id(&self.commit.tree)?,
+            commit_tree_id: tree_id(&self.commit.tree)?,
             history,
             withheld: made
                 .withheld
@@ -162,23 +168,20 @@ impl Source {
         })
     }
 
-    /// Looks again when the backend has ended.
-    pub(crate) fn look_after_backend(&mut self) -> Result<(), RepositoryError> {
-        self.after_backend = Some(self.repository.fingerprint_after(&self.before)?);
-        Ok(())
+    /// Looks again when the backend has ended. Where that fails, the last look must do.
+    pub(crate) fn look_after_backend(&mut self) {
+        self.after_backend = self.repository.fingerprint_after(&self.before).ok();
     }
 
-    /// Looks a last time and says what became of it.
+    /// Looks a last time and says what became of it. `class` is what held the backend.
     pub(crate) fn check(&self, class: SandboxClass) -> Result<SourceChecked, RepositoryError> {
         let after = self.repository.fingerprint_after(&self.before)?;
-        let middle = self.after_backend.as_ref().unwrap_or(&after);
-        let (before, last) = (digest(&self.before), digest(&after));
-        let meanwhile = digest(middle);
-        let differences: Vec<String> = self
+        let middle = self.after_backend.as_ref();
+        let differences = self
             .before
             .differences(&after)
             .into_iter()
-            .chain(self.before.differences(middle))
+            .chain(middle.map_or_else(Vec::new, |middle| self.before.differences(middle)))
             .map(|line| shorten(&line, 200))
             .fold(Vec::new(), |mut lines, line| {
                 if !lines.contains(&line) && lines.len() < LISTED_MAX {
@@ -186,38 +189,20 @@ impl Source {
                 }
                 lines
             });
-        // Full confinement keeps the backend from even seeing it, so a change is somebody else's.
-        let mutated =
-            self.after_backend.is_some() && meanwhile != before && class < SandboxClass::Full;
-        let shown = shorten(&differences.join(", "), 400);
-        let blocker = if mutated {
-            Some(Blocker::new(
-                BlockerCode::SourceRepositoryMutated,
-                "",
-                format!(
-                    "the source changed while a backend ran that could have written there: {shown}"
-                ),
-            ))
-        } else if before != last || before != meanwhile {
-            Some(Blocker::new(
-                BlockerCode::SourceChangedDuringRun,
-                "",
-                format!("the source changed during the run: {shown}"),
-            ))
-        } else {
-            None
-        };
-        Ok(SourceChecked {
-            head_before: self.before.head.id().and_then(commit_id),
-            head_after: after.head.id().and_then(commit_id),
-            clean_before: self.before.clean,
-            clean_after: after.clean,
-            fingerprint_before: before,
-            fingerprint_after_backend: meanwhile,
-            fingerprint_after: last,
+        Ok(verdicts::source(SourceFacts {
+            before: look(&self.before),
+            after_backend: middle.map(digest),
+            after: look(&after),
             differences,
-            source_repository_mutated: mutated,
-            blockers: blocker.into_iter().collect(),
-        })
+            class,
+        }))
+    }
+}
+
+fn look(fingerprint: &SourceFingerprint) -> SourceLook {
+    SourceLook {
+        head: fingerprint.head.id().and_then(commit_id),
+        clean: fingerprint.clean,
+        fingerprint: digest(fingerprint),
     }
 }

@@ -21,7 +21,7 @@ use cto_store::StoreError;
 use flate2::GzBuilder;
 
 use crate::harness::Harness;
-use crate::live::sync_dir;
+use crate::open_run::sync_dir;
 
 /// Most bytes that an import unpacks, all files together.
 const IMPORT_BYTES_MAX: u64 = 16 << 30;

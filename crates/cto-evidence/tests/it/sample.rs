@@ -245,11 +245,13 @@ pub(crate) fn pass() -> Plan {
     }));
     add(EventKind::BackendStarted(BackendStarted {
         identity_digest: digest_of(&identity()).unwrap(),
+        version_output: None,
     }));
     add(EventKind::BackendFinished(BackendFinished {
         exit_code: Some(0),
         signal: None,
         completion: BackendCompletion::Own,
+        stopped_by: None,
         timed_out: false,
         seconds: 0.012345678901234567,
         cpu_seconds: None,
@@ -263,6 +265,8 @@ pub(crate) fn pass() -> Plan {
         start_failure: None,
         agent: None,
         model_traffic: None,
+        program_replaced: false,
+        protected_roots: None,
     }));
     add(EventKind::PatchApplied(PatchApplied {
         base_tree_id: "1".repeat(40).parse().unwrap(),

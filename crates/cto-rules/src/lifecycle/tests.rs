@@ -100,6 +100,7 @@ fn backend_end(exit_code: Option<i32>, signal: Option<i32>, timed_out: bool) -> 
         exit_code,
         signal,
         completion: BackendCompletion::Own,
+        stopped_by: None,
         timed_out,
         seconds: 1.0,
         cpu_seconds: None,
@@ -120,6 +121,8 @@ fn backend_end(exit_code: Option<i32>, signal: Option<i32>, timed_out: bool) -> 
         start_failure: None,
         agent: None,
         model_traffic: None,
+        program_replaced: false,
+        protected_roots: None,
     }
 }
 
@@ -130,6 +133,7 @@ fn worked(end: BackendFinished) -> Script {
         .step(Step::Backend, |s| {
             s.add(EventKind::BackendStarted(BackendStarted {
                 identity_digest: DIGEST.parse().unwrap(),
+                version_output: None,
             }))
             .add(EventKind::BackendFinished(end))
         })
@@ -225,6 +229,7 @@ fn the_backend_is_never_started_twice() {
     let again =
         worked(backend_end(Some(0), None, false)).add(EventKind::BackendStarted(BackendStarted {
             identity_digest: DIGEST.parse().unwrap(),
+            version_output: None,
         }));
     let error = replay(&again.0).unwrap_err().to_string();
     assert!(error.contains("never started again"), "{error}");

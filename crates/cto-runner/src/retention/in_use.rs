@@ -7,32 +7,11 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::live::{Live, StepError, StepResult};
-
 /// Beside a baseline's tree.
 pub(super) const USED: &str = "used";
 
-impl Live<'_> {
-    /// Prepares, and notes that the baseline is in use before anybody may take it out of the cache.
-    pub(crate) fn prepare_in_use(&mut self) -> StepResult {
-        let failed = |source| StepError::Artifact {
-            path: "baselines".to_owned(),
-            source,
-        };
-        let home = &self.harness.home;
-        let _choosing = home
-            .lock_baselines(FlockOperation::LockShared)
-            .map_err(failed)?;
-        let blockers = self.step_prepare()?;
-        if let Some(prepared) = &self.parts.prepared {
-            self.baseline_use = Some(note_use(&prepared.baseline.root).map_err(failed)?);
-        }
-        Ok(blockers)
-    }
-}
-
 /// Touches the marker of a baseline and holds it for as long as the file is open. `root` is the baseline's tree.
-fn note_use(root: &Path) -> io::Result<File> {
+pub(crate) fn note_use(root: &Path) -> io::Result<File> {
     let place = root.parent().unwrap_or(root);
     let file = File::options()
         .create(true)

@@ -13,7 +13,7 @@ use cto_store::{LedgerPage, PAGE_ROWS_MAX, RunSealed};
 
 use super::{GONE, Item, ItemKind, Kept, RetentionError, item, remove as remove_tree, tombstone};
 use crate::harness::{Harness, index_row};
-use crate::live::sync_dir;
+use crate::open_run::sync_dir;
 use crate::reference;
 
 /// Longest first line of a log that is looked at for the parent.

@@ -17,7 +17,7 @@ use cto_store::RunSealed;
 use super::Item;
 use crate::harness::Harness;
 use crate::home::Home;
-use crate::live::sync_dir;
+use crate::open_run::sync_dir;
 use crate::reference::{self, ReferenceError};
 
 /// Largest tombstone.

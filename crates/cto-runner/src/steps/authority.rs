@@ -1,15 +1,15 @@
 //! Contract and eligibility: what was asked for, and whether a backend may run at all.
 
 use cto_contract::artifact::ELIGIBILITY;
-use cto_contract::blocker::Blocker;
-use cto_contract::event::{EligibilityDecided, EventKind, GateBlocked, TaskContractCreated};
+use cto_contract::event::{EligibilityDecided, EventKind, TaskContractCreated};
 use cto_contract::ids::DecisionId;
 use cto_contract::task::TaskContract;
 use cto_contract::time::Utc;
 use cto_contract::words::{Lane, MutationMode, SandboxClass, SourceAdmissionStatus, Stage};
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_rules::eligibility::{
-    ApprovalState, EligibilityFacts, GateState, ModelState, Observed, RepositoryState, decide,
+    ApprovalState, EligibilityFacts, ExecutionGrant, GateState, ModelState, Observed,
+    RepositoryState, decide,
 };
 use cto_rules::paths::PathPolicy;
 use cto_rules::secrets::Known;
@@ -18,12 +18,10 @@ use crate::clock;
 use crate::environment::Environment;
 use crate::error_chain;
 use crate::harness::Harness;
-use crate::journal::JournalError;
-use crate::live::{Live, StepError, StepResult};
 use crate::model;
-use crate::sandbox::Confining;
-use crate::source::{self, Opened};
-use crate::steps::backend::sandbox_plan;
+use crate::open_run::{OpenRun, StepError};
+use crate::sandbox::RunSandbox;
+use crate::source::{self, Opened, Source};
 use crate::task::Task;
 
 /// Free space below which no run begins, when the config names none.
@@ -76,7 +74,7 @@ pub(crate) fn gather(facts: GatheredFacts<'_>) -> EligibilityFacts {
         .and_then(|n| env.get(&n).map(str::to_owned));
     let available = if disabled_by_config {
         Err(format!("the {lane} lane is switched off in harness.yaml"))
-    } else if cto_agent::is_built_in(lane) {
+    } else if crate::adapters::is_built_in(lane) {
         Ok(())
     } else {
         Err(format!("the {lane} lane is not part of this version"))
@@ -177,128 +175,130 @@ fn enough_space(harness: &Harness) -> Result<(), String> {
     Ok(())
 }
 
-impl Live<'_> {
-    pub(crate) fn step_contract(&mut self) -> StepResult {
-        let contract_digest = self.contract_digest.clone();
-        let contract = self.contract.clone();
-        self.record(EventKind::TaskContractCreated(TaskContractCreated {
-            contract_digest,
-            contract,
-        }))?;
-        Ok(Vec::new())
-    }
+/// What the decision lets a run do.
+pub(crate) struct Eligible {
+    pub(crate) permission: Permission,
+    /// The repository that the work is copied from; none for a case.
+    pub(crate) source: Option<Box<Source>>,
+}
 
-    pub(crate) fn step_eligibility(&mut self) -> StepResult {
-        let lane = self.request.lane;
-        let confinement = self.find_confinement();
-        let disabled = self
-            .harness
-            .config
-            .harness
-            .engines
-            .get(lane.as_str())
-            .is_some_and(|e| e.disabled);
-        let at = clock::now();
-        let network = self.contract.network;
-        let class = confinement.clone().unwrap_or(SandboxClass::None);
-        let held = (class, self.parts.has_endpoint());
-        let (mut model, upstream) = model::look(self.harness, lane, network, held);
-        let decide_with = |repository, start_tree_clean, model: &ModelState| {
-            decide(&gather(GatheredFacts {
-                env: &self.harness.env,
-                contract: &self.contract,
-                lane,
-                stage: self.stage,
-                asked_stage: self.request.stage,
-                disabled_by_config: disabled,
-                // That home can be written and the key loaded was shown by coming this far: the log is being written.
-                evidence: enough_space(self.harness),
-                confinement: confinement.clone(),
-                repository,
-                start_tree_clean,
-                model: model.clone(),
-                unmeterable: model::unmeterable(lane, network, &self.limits.limits),
-                at,
-            }))
-        };
-        let mut decision = decide_with(None, None, &model);
-        let mut source = None;
-        let mut opened = None;
-        // A key is asked for only when nothing else stands in the way.
-        if let Some(upstream) = upstream
-            && decision.grant.is_some()
-        {
-            match model::open(self.harness, lane, upstream, &self.stop) {
-                Ok(found) => opened = Some(found),
-                Err(state) => {
-                    model = state;
-                    decision = decide_with(None, None, &model);
-                }
+/// The right to start one backend, and what it is started with.
+pub(crate) struct Permission {
+    pub(crate) grant: ExecutionGrant,
+    pub(crate) sandbox: RunSandbox,
+    /// The way to the model; none where the contract asks for none.
+    pub(crate) model: Option<cto_egress::Route>,
+}
+
+pub(crate) fn contract(run: &mut OpenRun<'_>) -> Result<(), StepError> {
+    let contract_digest = run.contract_digest.clone();
+    let contract = run.contract.clone();
+    run.record(EventKind::TaskContractCreated(TaskContractCreated {
+        contract_digest,
+        contract,
+    }))?;
+    Ok(())
+}
+
+/// Decides whether the lane may run. None when it may not: the log says why.
+pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, StepError> {
+    let lane = run.request.lane;
+    let sandbox = find_sandbox(run);
+    let confinement = sandbox
+        .as_ref()
+        .map(|s| s.general_plan(&run.limits.limits).class)
+        .map_err(Clone::clone);
+    let has_endpoint = sandbox.as_ref().is_ok_and(|s| s.has_endpoint);
+    let disabled = run
+        .harness
+        .config
+        .harness
+        .engines
+        .get(lane.as_str())
+        .is_some_and(|e| e.disabled);
+    let at = clock::now();
+    let network = run.contract.network;
+    let class = confinement.clone().unwrap_or(SandboxClass::None);
+    let (mut model, upstream) = model::look(run.harness, lane, network, (class, has_endpoint));
+    let decide_with = |repository, start_tree_clean, model: &ModelState| {
+        decide(&gather(GatheredFacts {
+            env: &run.harness.env,
+            contract: &run.contract,
+            lane,
+            stage: run.stage,
+            asked_stage: run.request.stage,
+            disabled_by_config: disabled,
+            // That home can be written and the key loaded was shown by coming this far: the log is being written.
+            evidence: enough_space(run.harness),
+            confinement: confinement.clone(),
+            repository,
+            start_tree_clean,
+            model: model.clone(),
+            unmeterable: model::unmeterable(lane, network, &run.limits.limits),
+            at,
+        }))
+    };
+    let mut decision = decide_with(None, None, &model);
+    let mut source = None;
+    let mut opened = None;
+    // A key is asked for only when nothing else stands in the way.
+    if let Some(upstream) = upstream
+        && decision.grant.is_some()
+    {
+        match model::open(run.harness, lane, upstream, &run.stop) {
+            Ok(found) => opened = Some(found),
+            Err(state) => {
+                model = state;
+                decision = decide_with(None, None, &model);
             }
         }
-        // A repository is looked at only when nothing else stands in the way.
-        if let Task::Repository(task) = &self.request.task
-            && decision.grant.is_some()
-        {
-            let (home, scratch) = (&self.harness.home, self.work.join("source"));
-            match source::open(home, &task.path, task.rev.as_deref(), &scratch)? {
-                Opened::Refused(state) => decision = decide_with(Some(state), None, &model),
-                Opened::Source(found) => {
-                    let clean = !found.dirty_in_scope(&PathPolicy::new(&self.contract));
-                    decision = decide_with(Some(RepositoryState::Usable), Some(clean), &model);
-                    source = Some(found);
-                }
+    }
+    // A repository is looked at only when nothing else stands in the way.
+    if let Task::Repository(task) = &run.request.task
+        && decision.grant.is_some()
+    {
+        let (home, scratch) = (&run.harness.home, run.work.join("source"));
+        match source::open(home, &task.path, task.rev.as_deref(), &scratch)? {
+            Opened::Refused(state) => decision = decide_with(Some(state), None, &model),
+            Opened::Source(found) => {
+                let clean = !found.dirty_in_scope(&PathPolicy::new(&run.contract));
+                decision = decide_with(Some(RepositoryState::Usable), Some(clean), &model);
+                source = Some(found);
             }
         }
-        self.parts.source = source;
-        if let Some(opened) = opened {
-            let secrets = self.harness.env.secrets().into_iter();
-            self.known = Known::new(secrets.chain(opened.secrets).collect());
-            self.parts.model = Some(opened.route);
-        }
-        let bytes = to_canonical(&decision.record).map_err(|e| StepError::Environment {
-            what: format!("the decision has no canonical form: {e}"),
-            code: cto_contract::blocker::BlockerCode::ArtifactWriteFailure,
-        })?;
-        self.artifact(ELIGIBILITY, &bytes)?;
-        let reasons = decision.record.reasons.clone();
-        self.record(EventKind::EligibilityDecided(EligibilityDecided {
-            decision: decision.record,
-        }))?;
-        self.record_gate(&reasons)?;
-        self.parts.grant = decision.grant;
-        Ok(Vec::new())
     }
+    let mut route = None;
+    if let Some(opened) = opened {
+        let secrets = run.harness.env.secrets().into_iter();
+        run.secrets = Known::new(secrets.chain(opened.secrets).collect());
+        route = Some(opened.route);
+    }
+    let bytes =
+        to_canonical(&decision.record).map_err(|e| StepError::not_written(ELIGIBILITY, &e))?;
+    run.artifact(ELIGIBILITY, &bytes)?;
+    let reasons = decision.record.reasons.clone();
+    run.record(EventKind::EligibilityDecided(EligibilityDecided {
+        decision: decision.record,
+    }))?;
+    run.record_gate(&reasons)?;
+    Ok(match (decision.grant, sandbox) {
+        (Some(grant), Ok(sandbox)) => Some(Eligible {
+            permission: Permission {
+                grant,
+                sandbox,
+                model: route,
+            },
+            source,
+        }),
+        _ => None,
+    })
+}
 
-    /// Finds out what the chosen provider does here, before anybody is let run in it.
-    fn find_confinement(&mut self) -> Result<SandboxClass, String> {
-        let chosen = self
-            .harness
-            .sandbox(self.request.sandbox)
-            .map_err(|error| error_chain(&error))?;
-        let confining = Confining::find(self.harness, chosen, &self.work)?;
-        let seen = confining.foresight.before_a_request();
-        let plan = sandbox_plan(&seen, &self.limits.limits, confining.from);
-        let class = plan.class;
-        self.parts.sandbox = Some(plan);
-        self.parts.confining = Some(confining);
-        Ok(class)
-    }
-
-    /// Records which gate is closed, if one is.
-    pub(crate) fn record_gate(&mut self, reasons: &[Blocker]) -> Result<(), JournalError> {
-        let Some(first) = reasons.first() else {
-            return Ok(());
-        };
-        let gate = first.subject.clone();
-        let data = GateBlocked {
-            backend: self.request.lane,
-            gate,
-            reason: first.message.clone(),
-            mutation_mode: self.state().started.mutation_mode,
-            case_executed: false,
-            blockers: reasons.to_vec(),
-        };
-        self.record(EventKind::BackendGateBlocked(data))
-    }
+/// Finds out what the chosen provider does here, before anybody is let run in it.
+fn find_sandbox(run: &OpenRun<'_>) -> Result<RunSandbox, String> {
+    let chosen = run
+        .harness
+        .sandbox(run.request.sandbox)
+        .map_err(|error| error_chain(&error))?;
+    RunSandbox::find(run.harness, chosen, &run.work)
 }

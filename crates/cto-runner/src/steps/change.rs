@@ -5,27 +5,25 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use cto_checkout::{
-    Change, EntryMode, Patch, PatchCaps, PatchedLayer, UpperEntry, apply_patch, ignored,
-    take_patch, verify_tree,
+    Change, Changes, EntryMode, Patch, PatchCaps, PatchedLayer, ScanError, UpperEntry, apply_patch,
+    ignored, take_patch, verify_tree,
 };
-use cto_contract::artifact::{FreshnessSource, PATCH, UPPER_DIRECTORY};
-use cto_contract::blocker::{Blocker, BlockerCode};
-use cto_contract::event::{
-    ChangeKind, ChangedPath, EventKind, Oddity, PatchApplied, Residue, Step,
-};
-use cto_contract::ids::TreeId;
-use cto_contract::text::{path_text, shorten};
+use cto_contract::artifact::{FreshnessSource, PATCH, QUARANTINED, UPPER_DIRECTORY};
+use cto_contract::event::{ChangeKind, ChangedPath, EventKind, Oddity, Residue, Step};
+use cto_contract::ids::Digest;
+use cto_contract::text::path_text;
 use cto_evidence::canonical::{hash_reader, sha256};
-use cto_evidence::writer::PackWriter;
-use cto_rules::secrets::{Finding, scan_added_lines};
+use cto_rules::secrets::scan_added_lines;
+use cto_rules::verdicts::{self, Application, ChangeFacts, ExposedSecret, Fault, LimitFact};
 use cto_rules::{patch, paths};
 
 use crate::error_chain;
-use crate::live::{Applied, AppliedTree, Book, Live, StepError, StepResult};
-use crate::steps::prepare::missing;
+use crate::open_run::{OpenRun, StepError};
+use crate::steps::prepare::{PatchBase, Prepared};
+use crate::trees::{Applied, AppliedTree, tree_id};
 
-/// How many residue paths and oddities a pack lists.
-const LISTED_MAX: usize = 200;
+/// How many residue paths a pack lists.
+const RESIDUE_MAX: usize = 200;
 /// How many entries of an upper directory a pack lists.
 const UPPER_LISTED_MAX: usize = 10_000;
 /// How much the list of changed paths may take in a line of the log, of which it fills up to three.
@@ -35,12 +33,11 @@ const CHANGE_BYTES: usize = 128;
 /// The most that JSON makes of one byte: `\u001b`.
 const ESCAPED_BYTES: usize = 6;
 
-/// The id in the words of a report.
-pub(crate) fn tree_id(id: &cto_checkout::TreeId) -> Result<TreeId, StepError> {
-    id.to_string().parse().map_err(|_| StepError::Environment {
-        what: format!("`{id}` is not a tree id"),
-        code: BlockerCode::PatchNotReproducible,
-    })
+/// A change that was taken.
+pub(crate) struct Changed {
+    pub(crate) patch: Patch,
+    /// None when the patch is refused or gives another tree.
+    pub(crate) applied: Option<Applied>,
 }
 
 fn changed_path(change: &Change) -> ChangedPath {
@@ -65,12 +62,149 @@ fn changed_path(change: &Change) -> ChangedPath {
     }
 }
 
-/// Lists the upper directory in the pack, up to a bound, with the number of all entries in the last line.
-fn keep_upper(pack: &Path, book: &mut Book, upper: &[UpperEntry]) -> Result<(), StepError> {
-    let failed = |source| StepError::Artifact {
-        path: UPPER_DIRECTORY.to_owned(),
-        source,
+/// Takes the change. None when there is more of it than a run may leave: the log says so.
+pub(crate) fn change(
+    run: &mut OpenRun<'_>,
+    prepared: &Prepared,
+    patch_base: PatchBase,
+) -> Result<Option<Changed>, StepError> {
+    let found = match prepared.workspace.changes() {
+        Ok(found) => found,
+        Err(error) if error.is_limit() => {
+            let why = error_chain(&error);
+            run.limit_hit(Step::Change, &LimitFact::Tree { why })?;
+            return Ok(None);
+        }
+        Err(error) => return Err(unreadable(&error).into()),
     };
+    if let Some(upper) = &found.upper {
+        keep_upper(run, upper)?;
+    }
+    let (residue, changes) = without_residue(run, prepared, &found)?;
+    if let Some(fact) = too_many(&changes) {
+        run.limit_hit(Step::Change, &fact)?;
+        return Ok(None);
+    }
+    let oddities: Vec<Oddity> = found
+        .oddities
+        .iter()
+        .map(|o| Oddity {
+            path: path_text(o.path.as_bytes()),
+            kind: o.kind.to_string(),
+            refused: o.kind.is_violation(),
+        })
+        .collect();
+    let file = run.work.join(PATCH);
+    let taken = take_patch(
+        &prepared.trees.git_dir,
+        &prepared.trees.baseline,
+        &prepared.workspace,
+        &changes,
+        &file,
+        &PatchCaps::default(),
+    )
+    .map_err(|e| not_taken(&e))?;
+    let exposed = scan_patch(run, &file)?;
+    let (patch_digest, patch_bytes) = match &exposed {
+        Some(secret) => quarantine_patch(run, &file, secret)?,
+        None => keep_patch(run, &file)?,
+    };
+    let applied = match verdicts::may_apply(&oddities, exposed.as_ref()) {
+        true => Some(apply(run, prepared, patch_base, &taken, &changes)),
+        false => None,
+    };
+    let application = match &applied {
+        None => Application::NotTried,
+        Some(Ok(applied)) => Application::Tree(applied.tree_id.clone()),
+        Some(Err(why)) => Application::Failed(why.clone()),
+    };
+    let event = verdicts::change(ChangeFacts {
+        base_tree_id: tree_id(&taken.base_tree_id)?,
+        tree_id: tree_id(&taken.tree_id)?,
+        patch_digest,
+        patch_bytes,
+        changes: changes.iter().map(changed_path).collect(),
+        oddities,
+        exposed,
+        applied: application,
+        residue: Residue {
+            count: residue.len() as u64,
+            paths: residue
+                .iter()
+                .take(RESIDUE_MAX)
+                .map(|c| path_text(c.path.as_bytes()))
+                .collect(),
+            truncated: residue.len() > RESIDUE_MAX,
+        },
+        scratch_git: found.has_scratch_git,
+    });
+    run.record(EventKind::PatchApplied(event))?;
+    Ok(Some(Changed {
+        patch: taken,
+        applied: applied.and_then(Result::ok),
+    }))
+}
+
+/// Judges every path of the patch, as it is read back.
+pub(crate) fn policy(run: &mut OpenRun<'_>, changed: &Changed) -> Result<(), StepError> {
+    let mut bytes = Vec::new();
+    File::open(&changed.patch.path)
+        .and_then(|mut f| f.read_to_end(&mut bytes))
+        .map_err(|e| StepError::not_written(PATCH, &e))?;
+    let entries =
+        patch::parse(&bytes).map_err(|e| Fault::PatchNotReadable { why: e.to_string() })?;
+    let checked = paths::check_diff(&run.contract, &entries);
+    run.record(EventKind::GitDiffChecked(checked))?;
+    Ok(())
+}
+
+/// Whose fault it is that a tree could not be read: the machine's, or that of who left it so.
+fn unreadable(error: &ScanError) -> Fault {
+    let why = error_chain(error);
+    match error {
+        ScanError::Read { source, .. } if !is_left_so(source) => Fault::TreeNotRead { why },
+        ScanError::Read { .. }
+        | ScanError::ChangedWhileRead { .. }
+        | ScanError::RootReplaced { .. }
+        | ScanError::NotATree(_)
+        | ScanError::TooManyEntries { .. }
+        | ScanError::TooDeep { .. }
+        | ScanError::PathTooLong { .. }
+        | ScanError::TooManyBytes { .. } => Fault::TreeNotReadable { why },
+    }
+}
+
+/// Whether an agent can have made a file refuse to be read.
+fn is_left_so(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound
+    )
+}
+
+fn not_taken(error: &dyn std::error::Error) -> Fault {
+    Fault::TreeNotReadable {
+        why: error_chain(error),
+    }
+}
+
+/// Tells the change from what is thrown away: new paths that the baseline ignores or that are the lane's own.
+fn without_residue(
+    run: &OpenRun<'_>,
+    prepared: &Prepared,
+    found: &Changes,
+) -> Result<(Vec<Change>, Vec<Change>), StepError> {
+    let trees = &prepared.trees;
+    let new = found.changes.iter().filter(|c| c.is_new()).map(|c| &c.path);
+    let ignored = ignored(&trees.git_dir, &trees.baseline, new).map_err(|e| not_taken(&e))?;
+    let lane = run.request.lane;
+    let is_residue =
+        |c: &Change| ignored.contains(&c.path) || (c.is_new() && lane.leaves(c.path.as_bytes()));
+    Ok(found.changes.iter().cloned().partition(is_residue))
+}
+
+/// Lists the upper directory in the pack, up to a bound, with the number of all entries in the last line.
+fn keep_upper(run: &mut OpenRun<'_>, upper: &[UpperEntry]) -> Result<(), StepError> {
     let lines = upper.iter().take(UPPER_LISTED_MAX).map(|entry| {
         let path = path_text(entry.path.as_bytes());
         serde_json::json!({ "kind": entry.kind, "path": path })
@@ -80,15 +214,11 @@ fn keep_upper(pack: &Path, book: &mut Book, upper: &[UpperEntry]) -> Result<(), 
         .chain([total])
         .map(|line| format!("{line}\n"))
         .collect();
-    PackWriter::open(pack)
-        .and_then(|writer| writer.write_new(UPPER_DIRECTORY, text.as_bytes()))
-        .map_err(|e| failed(io::Error::other(error_chain(&e))))?;
-    book.note(UPPER_DIRECTORY, FreshnessSource::Written);
-    Ok(())
+    run.artifact(UPPER_DIRECTORY, text.as_bytes())
 }
 
-/// Refuses a list that no line of the log could hold, before a run is left without a verdict.
-fn too_many(changes: &[Change]) -> Option<Blocker> {
+/// A list that no line of the log could hold, before a run is left without a verdict.
+fn too_many(changes: &[Change]) -> Option<LimitFact> {
     let escaped = |byte: &u8| match byte {
         b' '..=b'~' => 1,
         _ => ESCAPED_BYTES,
@@ -97,264 +227,81 @@ fn too_many(changes: &[Change]) -> Option<Blocker> {
         .iter()
         .map(|c| CHANGE_BYTES + c.path.as_bytes().iter().map(escaped).sum::<usize>())
         .sum();
-    (bytes > CHANGES_BYTES_MAX).then(|| {
-        Blocker::new(
-            BlockerCode::LimitExceeded, "",
-            format!(
-                "the backend changed {} paths: their list takes {bytes} bytes of {CHANGES_BYTES_MAX}",
-                changes.len()
-            ),
-        )
+    (bytes > CHANGES_BYTES_MAX).then_some(LimitFact::ChangedPaths {
+        paths: changes.len(),
+        bytes,
+        allowed: CHANGES_BYTES_MAX,
     })
 }
 
-impl Live<'_> {
-    pub(crate) fn step_change(&mut self) -> StepResult {
-        let prepared = self
-            .parts
-            .prepared
-            .as_ref()
-            .ok_or_else(|| missing("the workspace"))?;
-        let not_reproducible = |what: String| StepError::Environment {
-            what,
-            code: BlockerCode::PatchNotReproducible,
-        };
-        let found = match prepared.workspace.changes() {
-            Ok(found) => found,
-            Err(error) if error.is_limit() => {
-                let blocker = Blocker::new(
-                    BlockerCode::LimitExceeded,
-                    "",
-                    format!("the tree that the backend left: {}", error_chain(&error)),
-                );
-                self.limit_hit("tree", 0, Step::Change, blocker)?;
-                return Ok(Vec::new());
-            }
-            Err(error) => return Err(not_reproducible(error_chain(&error))),
-        };
-        if let Some(upper) = &found.upper {
-            keep_upper(&self.pack, &mut self.book, upper)?;
+fn scan_patch(run: &OpenRun<'_>, file: &Path) -> Result<Option<ExposedSecret>, StepError> {
+    let bytes = std::fs::read(file).map_err(|e| StepError::not_written(PATCH, &e))?;
+    let found = scan_added_lines(&bytes, &run.secrets).into_iter().next();
+    Ok(found.map(|finding| ExposedSecret {
+        rule: finding.rule.to_string(),
+        line: finding.line,
+    }))
+}
+
+/// Puts the patch into the pack as it is.
+fn keep_patch(run: &mut OpenRun<'_>, file: &Path) -> Result<(Digest, u64), StepError> {
+    let failed = |e: io::Error| StepError::not_written(PATCH, &e);
+    let mut out = run.create_artifact(PATCH)?;
+    io::copy(&mut File::open(file).map_err(failed)?, &mut out).map_err(failed)?;
+    run.times.note(PATCH, FreshnessSource::Written);
+    hash_reader(File::open(file).map_err(failed)?).map_err(failed)
+}
+
+/// A patch is never redacted: it goes to quarantine whole, and a stub that names rule and digest takes its place.
+fn quarantine_patch(
+    run: &mut OpenRun<'_>,
+    file: &Path,
+    secret: &ExposedSecret,
+) -> Result<(Digest, u64), StepError> {
+    let failed = |e: io::Error| StepError::not_written(PATCH, &e);
+    let dir = run.harness.home.quarantine(&run.run_id);
+    crate::home::make_private(&dir).map_err(|e| StepError::not_written(PATCH, &e))?;
+    std::fs::copy(file, dir.join(PATCH)).map_err(failed)?;
+    let (digest, _) = hash_reader(File::open(file).map_err(failed)?).map_err(failed)?;
+    let stub = format!("{QUARANTINED}: rule {}, sha256 {digest}\n", secret.rule);
+    run.artifact(PATCH, stub.as_bytes())?;
+    Ok((sha256(stub.as_bytes()), stub.len() as u64))
+}
+
+/// Applies the patch to a fresh baseline and finds out which tree that gives.
+fn apply(
+    run: &OpenRun<'_>,
+    prepared: &Prepared,
+    patch_base: PatchBase,
+    taken: &Patch,
+    changes: &[Change],
+) -> Result<Applied, String> {
+    let text = |e: &dyn std::error::Error| error_chain(e);
+    let trees = &prepared.trees;
+    let (tree, id) = match patch_base {
+        PatchBase::Layer => {
+            let dest = run.work.join("patched");
+            let made = PatchedLayer::make(&trees.git_dir, &trees.baseline, taken, changes, &dest);
+            let layer = made.map_err(|e| text(&e))?;
+            let id = layer.tree_id;
+            (AppliedTree::Layer(layer), id)
         }
-        let new = found.changes.iter().filter(|c| c.is_new()).map(|c| &c.path);
-        let ignored = ignored(&prepared.git_dir, &prepared.baseline, new)
-            .map_err(|e| not_reproducible(error_chain(&e)))?;
-        let (residue, changes): (Vec<Change>, Vec<Change>) = found
-            .changes
-            .into_iter()
-            .partition(|c| ignored.contains(&c.path));
-        if let Some(blocker) = too_many(&changes) {
-            self.limit_hit(
-                "changed_paths",
-                CHANGES_BYTES_MAX as u64,
-                Step::Change,
-                blocker,
-            )?;
-            return Ok(Vec::new());
+        PatchBase::Copy(mut fresh) => {
+            apply_patch(&trees.git_dir, &taken.path, &fresh).map_err(|e| text(&e))?;
+            verify_tree(&fresh, &taken.manifest)
+                .map_err(|e| text(&e))?
+                .map_err(|e| text(&e))?;
+            let id = fresh.restamp().map_err(|e| text(&e))?;
+            // Only now: until here anything but the tree is a mismatch.
+            if let Some(layer) = &trees.git_layer {
+                layer.copy_into(&fresh).map_err(|e| text(&e))?;
+            }
+            (AppliedTree::Copy(fresh), id)
         }
-        let mut blockers = Vec::new();
-        let oddities: Vec<Oddity> = found
-            .oddities
-            .iter()
-            .map(|o| Oddity {
-                path: path_text(o.path.as_bytes()),
-                kind: o.kind.to_string(),
-                refused: o.kind.is_violation(),
-            })
-            .collect();
-        let refused: Vec<String> = oddities
-            .iter()
-            .filter(|o| o.refused)
-            .map(|o| format!("{} ({})", o.path, o.kind))
-            .collect();
-        if !refused.is_empty() {
-            blockers.push(Blocker::new(
-                BlockerCode::PatchNotReproducible,
-                "",
-                format!("no patch can hold: {}", shorten(&refused.join(", "), 400)),
-            ));
-        }
-        let file = self.work.join(PATCH);
-        let taken = take_patch(
-            &prepared.git_dir,
-            &prepared.baseline,
-            &prepared.workspace,
-            &changes,
-            &file,
-            &PatchCaps::default(),
-        )
-        .map_err(|e| not_reproducible(error_chain(&e)))?;
-        let base_tree_id = tree_id(&taken.base_tree_id)?;
-        let new_tree_id = tree_id(&taken.tree_id)?;
-        let changed: Vec<ChangedPath> = changes.iter().map(changed_path).collect();
-        let scratch_git = found.has_scratch_git;
-
-        let exposed = self.scan_patch(&file)?;
-        let (patch_digest, patch_bytes) = match &exposed {
-            Some(finding) => {
-                blockers.push(Blocker::new(
-                    BlockerCode::SecretExposed,
-                    "",
-                    format!(
-                        "{} in line {} of the patch; it is in quarantine",
-                        finding.rule, finding.line
-                    ),
-                ));
-                self.quarantine_patch(&file, finding)?
-            }
-            None => self.keep_patch(&file)?,
-        };
-        let applied_tree_id = if blockers.is_empty() {
-            match self.apply_to_baseline(&taken, &changes) {
-                Ok(id) => Some(id),
-                Err(what) => {
-                    blockers.push(Blocker::new(BlockerCode::PatchNotReproducible, "", what));
-                    None
-                }
-            }
-        } else {
-            None
-        };
-        if let Some(applied) = &applied_tree_id
-            && *applied != new_tree_id
-        {
-            blockers.push(Blocker::new(
-                BlockerCode::PatchNotReproducible,
-                "",
-                format!("the patch gives tree {applied}, the backend left {new_tree_id}"),
-            ));
-        }
-        let count = residue.len() as u64;
-        let data = PatchApplied {
-            base_tree_id,
-            tree_id: new_tree_id,
-            applied_tree_id,
-            patch_digest,
-            patch_bytes,
-            changes: changed,
-            oddities: oddities.into_iter().take(LISTED_MAX).collect(),
-            residue: Residue {
-                count,
-                paths: residue
-                    .iter()
-                    .take(LISTED_MAX)
-                    .map(|c| path_text(c.path.as_bytes()))
-                    .collect(),
-                truncated: residue.len() > LISTED_MAX,
-            },
-            scratch_git,
-            blockers,
-        };
-        self.parts.patch = Some(taken);
-        self.record(EventKind::PatchApplied(data))?;
-        Ok(Vec::new())
-    }
-
-    fn scan_patch(&self, file: &std::path::Path) -> Result<Option<Finding>, StepError> {
-        let bytes = std::fs::read(file).map_err(|source| StepError::Artifact {
-            path: PATCH.to_owned(),
-            source,
-        })?;
-        Ok(scan_added_lines(&bytes, &self.known).into_iter().next())
-    }
-
-    /// Puts the patch into the pack as it is.
-    fn keep_patch(
-        &mut self,
-        file: &std::path::Path,
-    ) -> Result<(cto_contract::ids::Digest, u64), StepError> {
-        let failed = |source| StepError::Artifact {
-            path: PATCH.to_owned(),
-            source,
-        };
-        let writer =
-            PackWriter::open(&self.pack).map_err(|e| failed(io::Error::other(error_chain(&e))))?;
-        let mut out = writer
-            .create_new(PATCH)
-            .map_err(|e| failed(io::Error::other(error_chain(&e))))?;
-        io::copy(&mut File::open(file).map_err(failed)?, &mut out).map_err(failed)?;
-        self.book.note(PATCH, FreshnessSource::Written);
-        hash_reader(File::open(file).map_err(failed)?).map_err(failed)
-    }
-
-    /// A patch is never redacted: it goes to quarantine whole, and a stub that names rule and digest takes its place.
-    fn quarantine_patch(
-        &mut self,
-        file: &std::path::Path,
-        finding: &Finding,
-    ) -> Result<(cto_contract::ids::Digest, u64), StepError> {
-        let failed = |source| StepError::Artifact {
-            path: PATCH.to_owned(),
-            source,
-        };
-        let dir = self.harness.home.quarantine(&self.run_id);
-        crate::home::make_private(&dir).map_err(|e| failed(io::Error::other(error_chain(&e))))?;
-        std::fs::copy(file, dir.join(PATCH)).map_err(failed)?;
-        let (digest, _) = hash_reader(File::open(file).map_err(failed)?).map_err(failed)?;
-        let stub = format!(
-            "{}: rule {}, sha256 {digest}\n",
-            cto_contract::artifact::QUARANTINED,
-            finding.rule
-        );
-        self.artifact(PATCH, stub.as_bytes())?;
-        Ok((sha256(stub.as_bytes()), stub.len() as u64))
-    }
-
-    fn apply_to_baseline(&mut self, taken: &Patch, changes: &[Change]) -> Result<TreeId, String> {
-        let prepared = self
-            .parts
-            .prepared
-            .as_mut()
-            .ok_or("the workspace is gone")?;
-        let git_dir = &prepared.git_dir;
-        let (tree, id) = match prepared.fresh.take() {
-            None => {
-                let dest = self.work.join("patched");
-                let layer = PatchedLayer::make(git_dir, &prepared.baseline, taken, changes, &dest)
-                    .map_err(|e| error_chain(&e))?;
-                let id = layer.tree_id;
-                (AppliedTree::Layer(layer), id)
-            }
-            Some(mut fresh) => {
-                apply_patch(git_dir, &taken.path, &fresh).map_err(|e| error_chain(&e))?;
-                verify_tree(&fresh, &taken.manifest)
-                    .map_err(|e| error_chain(&e))?
-                    .map_err(|e| error_chain(&e))?;
-                let id = fresh.restamp().map_err(|e| error_chain(&e))?;
-                // Only now: until here anything but the tree is a mismatch.
-                if let Some(layer) = &prepared.git_layer {
-                    layer.copy_into(&fresh).map_err(|e| error_chain(&e))?;
-                }
-                (AppliedTree::Copy(fresh), id)
-            }
-        };
-        let tree_id: TreeId = id
-            .to_string()
-            .parse()
-            .map_err(|_| format!("`{id}` is not a tree id"))?;
-        self.parts.applied = Some(Applied {
-            tree,
-            tree_id: tree_id.clone(),
-        });
-        Ok(tree_id)
-    }
-
-    pub(crate) fn step_policy(&mut self) -> StepResult {
-        let Some(taken) = &self.parts.patch else {
-            return Ok(Vec::new());
-        };
-        let mut bytes = Vec::new();
-        File::open(&taken.path)
-            .and_then(|mut f| f.read_to_end(&mut bytes))
-            .map_err(|source| StepError::Artifact {
-                path: PATCH.to_owned(),
-                source,
-            })?;
-        let entries = patch::parse(&bytes).map_err(|e| StepError::Environment {
-            what: format!("the patch can't be read back: {e}"),
-            code: BlockerCode::PatchNotReproducible,
-        })?;
-        let checked = paths::check_diff(&self.contract, &entries);
-        self.record(EventKind::GitDiffChecked(checked))?;
-        Ok(Vec::new())
-    }
+    };
+    let tree_id = id
+        .to_string()
+        .parse()
+        .map_err(|_| format!("`{id}` is not a tree id"))?;
+    Ok(Applied { tree, tree_id })
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cto_contract::artifact::{ELIGIBILITY, PATCH, TASK_CONTRACT, TEST_LOG};
-use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::blocker::Blocker;
 use cto_contract::event::{EventKind, Step, StepFinished, StepStarted};
 use cto_contract::task::TaskContract;
 use cto_contract::words::SandboxClass;
@@ -11,70 +11,60 @@ use cto_evidence::canonical::to_canonical;
 use cto_evidence::writer::PackWriter;
 use cto_rules::eligibility::{ModelState, decide};
 use cto_rules::lifecycle::{RunState, conclude};
+use cto_rules::verdicts::{self, Fault};
 
+use crate::artifact_times::ArtifactTimes;
+use crate::harness::RunError;
 use crate::journal::JournalError;
-use crate::live::{Book, Live};
+use crate::open_run::OpenRun;
+use crate::source::Source;
 use crate::steps::{GatheredFacts, gather};
 use crate::{Environment, clock, error_chain};
 
-impl Live<'_> {
-    /// Writes what is missing, then the verdict: the last line of the log.
-    pub(crate) fn complete(&mut self) -> Result<(), JournalError> {
-        let was_recovered = self.state().recovered.is_some();
-        let mut blockers = Vec::new();
-        if !was_recovered {
-            self.record(EventKind::StepStarted(StepStarted {
-                step: Step::Complete,
-            }))?;
-        }
-        if let Some(checks) = self.parts.baseline_checks.take() {
-            // The run ended before it looked at them; they are stopped, and what they showed is not used.
-            checks.stop.kill();
-            drop(checks.join(&self.stop));
-        }
-        if let Err(what) = self.check_source()? {
-            blockers.push(Blocker::new(BlockerCode::SourceChangedDuringRun, "", what));
-        }
-        let state = self.state().clone();
-        if let Err(what) = write_missing(&self.pack, &state, &self.contract, &mut self.book) {
-            blockers.push(Blocker::new(BlockerCode::ArtifactWriteFailure, "", what));
-        }
-        if self.journal().clock().went_back() {
-            blockers.push(Blocker::new(
-                BlockerCode::ClockUndecidable,
-                "",
-                "the wall clock went backwards during the run",
-            ));
-        }
-        if !was_recovered {
-            self.record(EventKind::StepFinished(StepFinished {
-                step: Step::Complete,
-                blockers,
-            }))?;
-        }
-        let verdict = conclude(self.state());
-        self.record(EventKind::RunCompleted(verdict))
-    }
+/// Writes what is missing, then the verdict: the last line of the log.
+pub(crate) fn complete(run: &mut OpenRun<'_>, source: Option<&Source>) -> Result<(), RunError> {
+    concluded(run, source).map_err(|e| run.fatal(e))
 }
 
-impl Live<'_> {
-    /// Looks at the source a last time, if a backend ran that was given a copy of it.
-    fn check_source(&mut self) -> Result<Result<(), String>, JournalError> {
-        // What held the backend, not what was expected to.
-        let ran = self.state().backend.as_ref();
-        let class = ran.map_or(SandboxClass::None, |b| b.sandbox.class);
-        let Some(source) = self.parts.source.as_ref() else {
-            return Ok(Ok(()));
-        };
-        if !self.state().backend_started {
-            return Ok(Ok(()));
+fn concluded(run: &mut OpenRun<'_>, source: Option<&Source>) -> Result<(), JournalError> {
+    let step = Step::Complete;
+    run.record(EventKind::StepStarted(StepStarted { step }))?;
+    let unseen = check_source(run, source)?;
+    let state = run.state().clone();
+    let written = write_missing(&run.pack, &state, &run.contract, &mut run.times);
+    let unwritten = written.err().map(|fault| verdicts::fault(step, &fault));
+    let went_back = run.journal().clock().went_back();
+    let went_back = went_back.then(verdicts::clock_went_back);
+    let blockers = unseen
+        .into_iter()
+        .chain(unwritten)
+        .chain(went_back)
+        .collect();
+    run.record(EventKind::StepFinished(StepFinished { step, blockers }))?;
+    let verdict = conclude(run.state());
+    run.record(EventKind::RunCompleted(verdict))
+}
+
+/// Looks at the source a last time, if a backend ran that was given a copy of it.
+fn check_source(
+    run: &mut OpenRun<'_>,
+    source: Option<&Source>,
+) -> Result<Option<Blocker>, JournalError> {
+    let Some(source) = source.filter(|_| run.state().backend_started) else {
+        return Ok(None);
+    };
+    // What held the backend, not what was expected to.
+    let ran = run.state().backend.as_ref();
+    let class = ran.map_or(SandboxClass::None, |b| b.sandbox.class);
+    match source.check(class) {
+        Ok(checked) => {
+            run.record(EventKind::SourceChecked(checked))?;
+            Ok(None)
         }
-        match source.check(class) {
-            Ok(checked) => self.record(EventKind::SourceChecked(checked)).map(Ok),
-            Err(error) => Ok(Err(format!(
-                "the source could not be looked at again: {}",
-                error_chain(&error)
-            ))),
+        Err(error) => {
+            let why = error_chain(&error);
+            let fault = Fault::SourceNotLookedAt { why };
+            Ok(Some(verdicts::fault(Step::Complete, &fault)))
         }
     }
 }
@@ -84,25 +74,29 @@ pub(crate) fn write_missing(
     pack: &Path,
     state: &RunState,
     contract: &TaskContract,
-    book: &mut Book,
-) -> Result<(), String> {
-    let writer = PackWriter::open(pack).map_err(|e| error_chain(&e))?;
-    let mut put = |name: &str, bytes: &[u8]| -> Result<(), String> {
+    times: &mut ArtifactTimes,
+) -> Result<(), Fault> {
+    let not_written = |path: &str, error: &dyn std::error::Error| Fault::NotWritten {
+        path: path.to_owned(),
+        why: error_chain(error),
+    };
+    let writer = PackWriter::open(pack).map_err(|e| not_written("", &e))?;
+    let mut put = |name: &str, bytes: &[u8]| -> Result<(), Fault> {
         if pack.join(name).symlink_metadata().is_ok() {
-            if !book.has(name) {
-                book.note(name, cto_contract::artifact::FreshnessSource::Checked);
+            if !times.has(name) {
+                times.note(name, cto_contract::artifact::FreshnessSource::Checked);
             }
             return Ok(());
         }
         writer
             .write_new(name, bytes)
-            .map_err(|e| format!("`{name}`: {}", error_chain(&e)))?;
-        book.note(name, cto_contract::artifact::FreshnessSource::Written);
+            .map_err(|e| not_written(name, &e))?;
+        times.note(name, cto_contract::artifact::FreshnessSource::Written);
         Ok(())
     };
     put(
         TASK_CONTRACT,
-        &to_canonical(contract).map_err(|e| e.to_string())?,
+        &to_canonical(contract).map_err(|e| not_written(TASK_CONTRACT, &e))?,
     )?;
     put(PATCH, b"")?;
     let reason = if state.gate_blocked.is_some() {
@@ -131,7 +125,7 @@ pub(crate) fn write_missing(
     });
     put(
         ELIGIBILITY,
-        &to_canonical(&decide(&undecided).record).map_err(|e| e.to_string())?,
+        &to_canonical(&decide(&undecided).record).map_err(|e| not_written(ELIGIBILITY, &e))?,
     )?;
     for blocker in conclude(state).blockers {
         if let Some(marker) = blocker.code.row().marker_path(state.lane) {

@@ -1,40 +1,60 @@
-//! Workspace and plan: the copy that the backend gets, and everything that will be in force.
+//! The trees and rooms of a run: the copy that the backend gets, and what the checks will run in.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use cto_agent::{CommandCall, Engine, FakeChange};
 use cto_checkout::{
     Baseline, BaselineCache, GitDir, GitLayer, History, OverlaidTree, RepositoryError, TreePath,
     WorkingCopy, Workspace,
 };
-use cto_contract::blocker::BlockerCode;
-use cto_contract::event::{EventKind, PlanUpdated};
-use cto_contract::identity::Identity;
 use cto_contract::input::InputPath;
-use cto_contract::plan::{Ladder, LaunchPlan, SandboxPlan, SourcePlan, TreeKind};
-use cto_contract::text::shorten;
+use cto_contract::plan::{InputPlan, SourcePlan, TreeKind};
 use cto_contract::words::{HistoryClass, Lane};
-use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_rules::paths::Withheld;
+use cto_rules::verdicts::Fault;
 use cto_sandbox::{Means, Recorder};
+use rustix::fs::FlockOperation;
 
-use crate::bench::{Ground, Tree, View};
+use crate::adapters;
 use crate::checks::Checker;
+use crate::error_chain;
 use crate::inputs::ResolvedInput;
 use crate::inside::Inside;
-use crate::live::{Live, Prepared, StepError, StepResult};
-use crate::program::{PlannedLaunch, ProgramFile};
-use crate::sandbox::Confining;
-use crate::steps::backend::sandbox_plan;
+use crate::open_run::{OpenRun, StepError};
+use crate::retention::note_use;
+use crate::room::{Room, Rooms, Tree, View};
+use crate::sandbox::RunSandbox;
+use crate::source::{self, Source};
 use crate::task::Task;
-use crate::{VERSION, error_chain};
+use crate::trees::{Below, RunTrees};
 
 /// From so many files on, checks run in overlays. Below it a copy costs no more than finding out whether one can be
 /// mounted. In an overlay a directory of the tree can't be renamed, which checks have no business doing.
 const OVERLAY_FILES_MIN: usize = 100;
 /// From so many files on, an agent works in an overlay too. Below it a copy is quick, and in it every rename works.
 const AGENT_OVERLAY_FILES_MIN: usize = 2_000;
+
+/// Everything that a backend and the checks work in.
+pub(crate) struct Prepared {
+    pub(crate) trees: Arc<RunTrees>,
+    pub(crate) below: Below,
+    pub(crate) checker: Checker,
+    /// What the backend works in.
+    pub(crate) workspace: Workspace,
+    /// Where the backend works.
+    pub(crate) room: Room,
+    pub(crate) source_plan: Option<SourcePlan>,
+    pub(crate) inputs: Vec<InputPlan>,
+    /// Names of what is shown of the operator's own.
+    pub(crate) read_paths: Vec<String>,
+}
+
+/// What the patch is applied to.
+pub(crate) enum PatchBase {
+    /// Where checks run in overlays, only the files that the patch touches are laid out.
+    Layer,
+    /// It is checked against the patch's tree, whoever touched it.
+    Copy(WorkingCopy),
+}
 
 /// A baseline, and what of it comes from a repository.
 struct Base {
@@ -43,385 +63,209 @@ struct Base {
     source_plan: Option<SourcePlan>,
 }
 
-impl Live<'_> {
-    pub(crate) fn step_prepare(&mut self) -> StepResult {
-        let base = self.base()?;
-        let baseline = &base.baseline;
-        let environment = |e: &dyn std::error::Error| unmade(error_chain(e));
-        let git_dir = GitDir::create(&self.work.join("git")).map_err(|e| environment(&e))?;
-        let oracle = match &self.request.task {
-            Task::Repository(_) => None,
-            Task::Case(case) => {
-                let dir = self.work.join("oracle");
-                let laid = case.lay_out("oracle", &dir);
-                laid.map_err(|e| environment(&e))?.then_some(dir)
-            }
-        };
-        self.check_inputs(baseline)?;
-        let inputs = self.inputs.clone();
-        let input_plans = inputs.iter().map(ResolvedInput::plan).collect();
-        let launcher = self.parts.launcher()?.clone();
-        let has_mounts = self
-            .parts
-            .confining
-            .as_ref()
-            .is_some_and(Confining::has_mounts);
-        let needs_mounts = !inputs.is_empty() || !self.contract.setup_commands.is_empty();
-        if needs_mounts && !has_mounts {
-            return Err(unmountable());
+fn unmade(error: &dyn std::error::Error) -> StepError {
+    let why = error_chain(error);
+    Fault::WorkspaceNotMade { why }.into()
+}
+
+/// Makes the trees, and notes that the baseline is in use before anybody may take it out of the cache.
+pub(crate) fn prepare(
+    run: &mut OpenRun<'_>,
+    sandbox: &RunSandbox,
+    source: Option<&Source>,
+) -> Result<(Prepared, PatchBase), StepError> {
+    let home = &run.harness.home;
+    let _choosing = home
+        .lock_baselines(FlockOperation::LockShared)
+        .map_err(|e| StepError::not_written("baselines", &e))?;
+    let base = base(run, source)?;
+    let baseline_use =
+        note_use(&base.baseline.root).map_err(|e| StepError::not_written("baselines", &e))?;
+    let git_dir = GitDir::create(&run.work.join("git")).map_err(|e| unmade(&e))?;
+    check_inputs(run, &base.baseline)?;
+    let has_setup = !run.contract.setup_commands.is_empty();
+    let needs_mounts = has_setup || !run.inputs.is_empty();
+    if needs_mounts && !sandbox.has_mounts() {
+        return Err(Fault::MountsRefused.into());
+    }
+    let (rooms, read_paths) = rooms(run, sandbox, source);
+    let files = base.baseline.manifest.len();
+    let can_overlay = (files >= OVERLAY_FILES_MIN || has_setup)
+        && rooms.can_overlay(
+            home,
+            &sandbox.launcher,
+            &base.baseline.root,
+            run.limits.sandbox(),
+            &run.stop,
+        );
+    if has_setup && !can_overlay {
+        return Err(Fault::MountsRefused.into());
+    }
+    let points = rooms.mount_points().map_err(|e| unmade(&e))?;
+    let below: Below = points
+        .into_iter()
+        .chain(base.git_layer.iter().map(|layer| layer.root.clone()))
+        .chain([base.baseline.root.clone()])
+        .collect();
+    let trees = RunTrees {
+        baseline: base.baseline,
+        git_dir,
+        git_layer: base.git_layer,
+        rooms,
+        checks_kind: match can_overlay {
+            true => TreeKind::Overlay,
+            false => TreeKind::Copy,
+        },
+        _baseline_use: baseline_use,
+    };
+    let (workspace, tree) = workspace(run, &trees, &below, has_setup)?;
+    // Made while nothing else runs: beside the checks of the baseline it would take twice as long.
+    let patch_base = match trees.checks_kind {
+        TreeKind::Overlay => PatchBase::Layer,
+        TreeKind::Copy => {
+            let made = WorkingCopy::make(&trees.baseline, &run.work.join("checked"));
+            PatchBase::Copy(made.map_err(|e| unmade(&e))?)
         }
-        let source = self.parts.source.as_ref();
-        let source = source.and_then(|s| s.repository.work_tree());
-        let view = match launcher.means {
-            Means::None => View::Host,
-            Means::Native | Means::Weak | Means::Bwrap { .. } | Means::Container(_) => {
-                let inside = Inside::find(
-                    self.harness,
-                    &self.search_path(),
-                    self.request.lane,
-                    &self.request.argv,
-                    source,
-                    launcher.id_inside(),
-                );
-                if let Some(plan) = &mut self.parts.sandbox {
-                    plan.read_paths.clone_from(&inside.shown);
-                }
-                match has_mounts {
-                    true => View::Built(inside),
-                    false => View::InPlace(inside),
-                }
-            }
-        };
-        let recorder = match self.parts.is_native() {
-            true => Recorder::On,
-            false => Recorder::Off,
-        };
-        let ground = Arc::new(Ground::new(&self.work, view, inputs, recorder));
-        let checker = Arc::new(Checker {
-            launcher: launcher.clone(),
-            contract: self.contract.clone(),
-            path: self.search_path(),
-            oracle,
-            limits: self.limits,
-            stop: self.stop.clone(),
-            known: self.known.clone(),
-            places: self.places.clone(),
-        });
-        let files = baseline.manifest.len();
-        let has_setup = !self.contract.setup_commands.is_empty();
-        let overlay = (files >= OVERLAY_FILES_MIN || has_setup)
-            && ground.can_overlay(
-                &self.harness.home,
-                &launcher,
-                &baseline.root,
-                self.limits.sandbox(),
-                &self.stop,
-            );
-        if has_setup && !overlay {
-            return Err(unmountable());
-        }
-        let points = ground.mount_points().map_err(|e| environment(&e))?;
-        let below: Vec<PathBuf> = points
-            .into_iter()
-            .chain(base.git_layer.iter().map(|layer| layer.root.clone()))
-            .chain([baseline.root.clone()])
-            .collect();
-        let agent_files_min = match self.request.lane {
+    };
+    let room = trees.rooms.room("backend", tree).map_err(|e| unmade(&e))?;
+    let prepared = Prepared {
+        checker: checker(run, sandbox)?,
+        trees: Arc::new(trees),
+        below,
+        workspace,
+        room,
+        source_plan: base.source_plan,
+        inputs: run.inputs.iter().map(ResolvedInput::plan).collect(),
+        read_paths,
+    };
+    Ok((prepared, patch_base))
+}
+
+/// What the backend works in.
+fn workspace(
+    run: &OpenRun<'_>,
+    trees: &RunTrees,
+    below: &Below,
+    has_setup: bool,
+) -> Result<(Workspace, Tree), StepError> {
+    let is_overlay = trees.checks_kind == TreeKind::Overlay
+        && (trees.baseline.manifest.len() >= AGENT_OVERLAY_FILES_MIN
+            || has_setup
             // It renames no directory.
-            Lane::Fake => OVERLAY_FILES_MIN,
-            Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => {
-                AGENT_OVERLAY_FILES_MIN
-            }
-        };
-        let copy = |name: &str| {
-            WorkingCopy::make(baseline, &self.work.join(name)).map_err(|e| environment(&e))
-        };
-        let (workspace, tree) = if overlay && (files >= agent_files_min || has_setup) {
-            let upper = self.work.join("upper");
-            let made = OverlaidTree::make(baseline, &upper).map_err(|e| environment(&e))?;
-            let lowers = below.clone();
-            (Workspace::Overlay(made), Tree::Overlay { lowers, upper })
-        } else {
-            let made = copy("copy")?;
-            if let Some(layer) = &base.git_layer {
-                layer.copy_into(&made).map_err(|e| environment(&e))?;
-            }
-            let path = made.path().to_owned();
-            (Workspace::Copy(made), Tree::Copy(path))
-        };
-        // Made while nothing else runs: beside the checks of the baseline it would take twice as long.
-        let (checks_kind, fresh) = if overlay {
-            (TreeKind::Overlay, None)
-        } else {
-            (TreeKind::Copy, Some(copy("checked")?))
-        };
-        let bench = ground.bench("backend", tree).map_err(|e| environment(&e))?;
-        self.parts.prepared = Some(Prepared {
-            checks_kind,
-            workspace,
-            fresh,
-            git_dir,
-            checker,
-            ground,
-            bench,
-            below,
-            inputs: input_plans,
-            git_layer: base.git_layer,
-            source_plan: base.source_plan,
-            baseline: base.baseline,
-        });
-        Ok(Vec::new())
+            || run.request.lane == Lane::Fake);
+    if is_overlay {
+        let upper = run.work.join("upper");
+        let made = OverlaidTree::make(&trees.baseline, &upper).map_err(|e| unmade(&e))?;
+        let lowers = below.clone();
+        return Ok((Workspace::Overlay(made), Tree::Overlay { lowers, upper }));
     }
+    let made =
+        WorkingCopy::make(&trees.baseline, &run.work.join("copy")).map_err(|e| unmade(&e))?;
+    if let Some(layer) = &trees.git_layer {
+        layer.copy_into(&made).map_err(|e| unmade(&e))?;
+    }
+    let path = made.path().to_owned();
+    Ok((Workspace::Copy(made), Tree::Copy(path)))
+}
 
-    /// The tree to start from, in the cache.
-    fn base(&self) -> Result<Base, StepError> {
-        let cache = BaselineCache::at(self.harness.home.baselines());
-        match &self.request.task {
-            Task::Case(case) => {
-                let made = case.baseline(&cache, &self.work.join("import"));
-                Ok(Base {
-                    baseline: made.map_err(|e| unmade(error_chain(&e)))?,
-                    git_layer: None,
-                    source_plan: None,
-                })
-            }
-            Task::Repository(_) => {
-                let source = self
-                    .parts
-                    .source
-                    .as_ref()
-                    .ok_or_else(|| missing("the repository"))?;
-                let failed = |e: RepositoryError| crate::source::failed(&e);
-                let withheld = Withheld::new(&self.contract);
-                let history = match self.contract.history {
-                    HistoryClass::None => History::None,
-                    HistoryClass::Ancestors => History::Ancestors,
-                };
-                let is_withheld = |path: &TreePath| withheld.holds(path.as_bytes());
-                let (made, layer) = source
-                    .repository
-                    .baseline_and_git(&source.commit, &cache, &is_withheld, history)
-                    .map_err(failed)?;
-                let pointers = made.lfs_pointers().map_err(failed)?.len() as u64;
-                let plan = source.plan(&made, self.contract.history, pointers)?;
-                Ok(Base {
-                    baseline: made.baseline,
-                    git_layer: Some(layer),
-                    source_plan: Some(plan),
-                })
-            }
+/// What commands of this run see of the machine, and the names of what is the operator's own in it.
+fn rooms(run: &OpenRun<'_>, sandbox: &RunSandbox, source: Option<&Source>) -> (Rooms, Vec<String>) {
+    let launcher = &sandbox.launcher;
+    let recorder = match sandbox.is_native() {
+        true => Recorder::On,
+        false => Recorder::Off,
+    };
+    let inputs = run.inputs.clone();
+    if launcher.means == Means::None {
+        let rooms = Rooms::new(&run.work, View::Host, inputs, recorder);
+        return (rooms, Vec::new());
+    }
+    let inside = Inside::find(
+        run.harness,
+        &run.search_path(),
+        &adapters::shown_words(run),
+        source.and_then(|s| s.repository.work_tree()),
+        launcher.id_inside(),
+    );
+    let read_paths = inside.shown.clone();
+    let view = match sandbox.has_mounts() {
+        true => View::Built(inside),
+        false => View::InPlace(inside),
+    };
+    (Rooms::new(&run.work, view, inputs, recorder), read_paths)
+}
+
+/// What runs the checks, with the case's oracle laid out where no agent sees it.
+fn checker(run: &OpenRun<'_>, sandbox: &RunSandbox) -> Result<Checker, StepError> {
+    let oracle = match &run.request.task {
+        Task::Repository(_) => None,
+        Task::Case(case) => {
+            let dir = run.work.join("oracle");
+            let is_there = case.lay_out("oracle", &dir).map_err(|e| unmade(&e))?;
+            is_there.then_some(dir)
         }
-    }
+    };
+    Ok(Checker {
+        launcher: sandbox.launcher.clone(),
+        contract: run.contract.clone(),
+        path: run.search_path(),
+        oracle,
+        limits: run.limits,
+        stop: run.stop.clone(),
+        known: run.secrets.clone(),
+        places: run.places.clone(),
+    })
+}
 
-    /// An input never hides what the repository holds itself.
-    fn check_inputs(&self, baseline: &Baseline) -> Result<(), StepError> {
-        let hiding = self.inputs.iter().find_map(|input| match &input.path {
-            InputPath::Repository(path) if baseline.manifest.holds(path.as_bytes()) => Some(path),
-            InputPath::Repository(_) | InputPath::Home(_) | InputPath::Absolute(_) => None,
-        });
-        hiding.map_or(Ok(()), |path| {
-            Err(StepError::Environment {
-                what: format!("the input `{path}` is part of the repository's tree already"),
-                code: BlockerCode::ProviderUnavailable,
-            })
-        })
-    }
-
-    /// `PATH` for launched processes: the operator's, less what is not absolute or lies in home.
-    pub(crate) fn search_path(&self) -> String {
-        let own = self.harness.home.root();
-        let usable =
-            |dir: &&str| dir.starts_with('/') && !std::path::Path::new(dir).starts_with(own);
-        let path = self
-            .harness
-            .env
-            .get("PATH")
-            .unwrap_or("/usr/local/bin:/usr/bin:/bin");
-        path.split(':').filter(usable).collect::<Vec<_>>().join(":")
-    }
-
-    fn engine(&self) -> Result<Engine, StepError> {
-        let failed = |what: String| StepError::Environment {
-            what,
-            code: BlockerCode::ProviderUnavailable,
-        };
-        let refused = |e: crate::CaseError| failed(error_chain(&e));
-        match self.request.lane {
-            Lane::Fake => {
-                let Task::Case(case) = &self.request.task else {
-                    return Err(failed("the fake lane does cases only".to_owned()));
-                };
-                if let Some(patch) = case.patch(self.request.cheat.as_deref()).map_err(refused)? {
-                    return Ok(Engine::Fake(FakeChange::Patch(patch)));
-                }
-                let dir = self.work.join("fake");
-                if case.lay_out("fake", &dir).map_err(refused)? {
-                    return Ok(Engine::Fake(FakeChange::Overlay {
-                        directory: self.parts.prepared.as_ref().map_or_else(
-                            || dir.to_string_lossy().into_owned(),
-                            |p| p.bench.fake_at(&dir).to_string_lossy().into_owned(),
-                        ),
-                    }));
-                }
-                Err(refused(crate::CaseError::NoFakeChange {
-                    id: case.file.id.clone(),
-                }))
-            }
-            Lane::Command => Ok(Engine::Command(CommandCall {
-                argv: self.request.argv.clone(),
-            })),
-            lane @ (Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp) => Err(failed(
-                format!("the {lane} lane is not part of this version"),
-            )),
+/// The tree to start from, in the cache.
+fn base(run: &OpenRun<'_>, source: Option<&Source>) -> Result<Base, StepError> {
+    let cache = BaselineCache::at(run.harness.home.baselines());
+    let source = match (&run.request.task, source) {
+        (Task::Repository(_), Some(source)) => source,
+        (Task::Repository(_), None) => {
+            let why = "it was not looked at".to_owned();
+            return Err(Fault::RepositoryNotCopied { why }.into());
         }
-    }
-
-    pub(crate) fn step_plan(&mut self) -> StepResult {
-        let engine = self.engine()?;
-        let prepared = self
-            .parts
-            .prepared
-            .as_ref()
-            .ok_or_else(|| missing("the workspace"))?;
-        let places = prepared.bench.places();
-        let scratch = prepared.bench.own_scratch();
-        let path = self.search_path();
-        let brief = cto_agent::Brief {
-            markdown: cto_agent::brief(&self.contract),
-            contract_json: to_canonical(&self.contract).map_err(|e| StepError::Environment {
-                what: format!("the contract has no canonical form: {e}"),
-                code: BlockerCode::ArtifactWriteFailure,
-            })?,
-        };
-        let model = self.parts.model.as_ref().map(|_| crate::model::address());
-        let mut spec = engine.launch_spec(&places, &path, &brief, model.as_ref());
-        spec.env.extend(prepared.bench.more_env());
-        for (name, bytes) in &spec.scratch_files {
-            let full = scratch.join(name);
-            let written = std::fs::File::create_new(&full)
-                .and_then(|mut f| std::io::Write::write_all(&mut f, bytes));
-            written.map_err(|source| StepError::Artifact {
-                path: format!("$SCRATCH/{name}"),
-                source,
-            })?;
-        }
-        let work = self.work.to_string_lossy().into_owned();
-        let source = self.parts.source.as_ref();
-        let source = source
-            .and_then(|s| s.repository.work_tree())
-            .map(|top| top.to_string_lossy());
-        let user_home = self.harness.env.get("HOME").filter(|home| home.len() > 1);
-        let shown = |arg: &String| {
-            let named = arg
-                .replace(&places.scratch, "$SCRATCH")
-                .replace(&places.workspace, "$WORKSPACE")
-                .replace(&work, "$CTO_HOME/work/$RUN");
-            let named = source
-                .iter()
-                .fold(named, |text, top| text.replace(&**top, "$SOURCE"));
-            user_home
-                .iter()
-                .fold(named, |text, home| text.replace(*home, "~"))
-        };
-        let argv: Vec<String> = spec.argv.iter().map(shown).collect();
-        let environment_names: Vec<String> = spec.env.keys().cloned().collect();
-        let request = self.backend_request(&prepared.bench, spec.clone())?;
-        let confining = self.parts.confining.as_ref();
-        let (foreseen, program) = std::thread::scope(|scope| {
-            // A large file is hashed while the kernel is asked.
-            let program = scope.spawn(|| ProgramFile::find(spec.argv.first()?, &path));
-            let foreseen = confining.map(|confining| {
-                let seen = confining.foresight.of(&request);
-                sandbox_plan(&seen, &self.limits.limits, confining.from)
-            });
-            (foreseen, program.join().ok().flatten())
-        });
-        let read_paths = self.parts.sandbox.as_ref().map(|s| s.read_paths.clone());
-        let sandbox = SandboxPlan {
-            read_paths: read_paths.unwrap_or_default(),
-            ..foreseen.ok_or_else(|| missing("the sandbox"))?
-        };
-        let identity = Identity {
-            lane: engine.lane(),
-            adapter_revision: engine.adapter_revision(),
-            binary_digest: program.as_ref().map(|p| p.digest.clone()),
-            version_output: None,
-            model_provider: None,
-            model: None,
-            sandbox_class: sandbox.class,
-            argv: argv.clone(),
-            environment_names: environment_names.clone(),
-            harness_version: VERSION.to_owned(),
-        };
-        if engine.lane() == Lane::Command && identity.binary_digest.is_none() {
-            return Err(StepError::Environment {
-                what: format!(
-                    "the program `{}` is neither on PATH nor a file that can be read; name it after `--`",
-                    shorten(argv.first().map_or("", String::as_str), 120)
-                ),
-                code: BlockerCode::ProviderUnavailable,
+        (Task::Case(case), _) => {
+            let made = case.baseline(&cache, &run.work.join("import"));
+            return Ok(Base {
+                baseline: made.map_err(|e| unmade(&e))?,
+                git_layer: None,
+                source_plan: None,
             });
         }
-        let plan = LaunchPlan {
-            argv,
-            environment_names,
-            working_directory: "$WORKSPACE".to_owned(),
-            limits: self.limits.limits,
-            wall_seconds_from: self.limits.wall_from,
-            network: self.contract.network,
-            sandbox,
-            workspace_kind: match prepared.workspace {
-                Workspace::Copy(_) => TreeKind::Copy,
-                Workspace::Overlay(_) => TreeKind::Overlay,
-            },
-            checks_kind: prepared.checks_kind,
-            baseline_tree_id: crate::steps::change::tree_id(&prepared.baseline.tree_id)?,
-            baseline_files: prepared.baseline.manifest.len() as u64,
-            verification: self
-                .contract
-                .verification_commands
-                .iter()
-                .map(|c| c.run.clone())
-                .collect(),
-            setup: self.contract.setup_commands.clone(),
-            inputs: prepared.inputs.clone(),
-            ladder: match engine.lane() {
-                Lane::Fake => Ladder::NotNeeded,
-                Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => {
-                    Ladder::NotEnforced
-                }
-            },
-            source: prepared.source_plan.clone(),
-        };
-        let some = Some(identity);
-        self.parts.identity_digest = digest_of(&some).ok();
-        self.parts.launch = Some(PlannedLaunch { spec, program });
-        if let Some(identity) = some {
-            self.record(EventKind::PlanUpdated(PlanUpdated { plan, identity }))?;
+    };
+    let failed = |e: RepositoryError| source::failed(&e);
+    let withheld = Withheld::new(&run.contract);
+    let history = match run.contract.history {
+        HistoryClass::None => History::None,
+        HistoryClass::Ancestors => History::Ancestors,
+    };
+    let is_withheld = |path: &TreePath| withheld.holds(path.as_bytes());
+    let (made, layer) = source
+        .repository
+        .baseline_and_git(&source.commit, &cache, &is_withheld, history)
+        .map_err(failed)?;
+    let pointers = made.lfs_pointers().map_err(failed)?.len() as u64;
+    let plan = source.plan(&made, run.contract.history, pointers)?;
+    Ok(Base {
+        baseline: made.baseline,
+        git_layer: Some(layer),
+        source_plan: Some(plan),
+    })
+}
+
+/// An input never hides what the repository holds itself.
+fn check_inputs(run: &OpenRun<'_>, baseline: &Baseline) -> Result<(), StepError> {
+    let hiding = run.inputs.iter().find_map(|input| match &input.path {
+        InputPath::Repository(path) if baseline.manifest.holds(path.as_bytes()) => Some(path),
+        InputPath::Repository(_) | InputPath::Home(_) | InputPath::Absolute(_) => None,
+    });
+    match hiding {
+        None => Ok(()),
+        Some(path) => Err(Fault::InputInTree {
+            path: path.to_string(),
         }
-        Ok(Vec::new())
-    }
-}
-
-fn unmade(what: String) -> StepError {
-    StepError::Environment {
-        what: format!("the workspace could not be made: {what}"),
-        code: BlockerCode::ArtifactWriteFailure,
-    }
-}
-
-fn unmountable() -> StepError {
-    StepError::Environment {
-        what:
-            "`mounts` inputs and setup commands need mounts, which this provider or kernel refuses"
-                .to_owned(),
-        code: BlockerCode::SandboxUnavailable,
-    }
-}
-
-pub(crate) fn missing(what: &str) -> StepError {
-    StepError::Environment {
-        what: format!("{what} is not there, though an earlier step made it"),
-        code: BlockerCode::ArtifactWriteFailure,
+        .into()),
     }
 }

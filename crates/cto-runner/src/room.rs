@@ -19,11 +19,11 @@ use cto_sandbox::{
 use crate::checks::GRACE;
 use crate::home::Home;
 use crate::inputs::{ResolvedInput, copy_tree};
-use crate::inside::{FAKE, Inside, ORACLE, SCRATCH, WORKSPACE};
+use crate::inside::{Inside, ORACLE, SCRATCH, WORKSPACE};
 use crate::overlay_note::OverlayNote;
 
-/// What is the same for all benches of a run.
-pub(crate) struct Ground {
+/// What is the same for all rooms of a run.
+pub(crate) struct Rooms {
     work: PathBuf,
     view: View,
     inputs: Vec<ResolvedInput>,
@@ -40,7 +40,7 @@ pub(crate) enum View {
     Host,
 }
 
-/// The files that a bench's commands see.
+/// The files that a room's commands see.
 #[derive(Debug, Clone)]
 pub(crate) enum Tree {
     Copy(PathBuf),
@@ -51,9 +51,10 @@ pub(crate) enum Tree {
     },
 }
 
-pub(crate) struct Bench {
+pub(crate) struct Room {
     tree: Tree,
-    room: PathBuf,
+    /// Where it lies outside.
+    directory: PathBuf,
     workspace: PathBuf,
     scratch: PathBuf,
     binds: Vec<Bind>,
@@ -65,7 +66,7 @@ pub(crate) struct Bench {
     env: BTreeMap<String, String>,
 }
 
-impl Ground {
+impl Rooms {
     pub(crate) fn new(
         work: &Path,
         view: View,
@@ -93,14 +94,14 @@ impl Ground {
         Ok(any.then_some(layer))
     }
 
-    /// Makes a bench. Its name is never seen inside.
-    pub(crate) fn bench(&self, name: &str, tree: Tree) -> io::Result<Bench> {
-        let room = self.work.join("rooms").join(name);
-        let own_scratch = room.join("scratch");
+    /// Makes a room. Its name is never seen inside.
+    pub(crate) fn room(&self, name: &str, tree: Tree) -> io::Result<Room> {
+        let directory = self.work.join("rooms").join(name);
+        let own_scratch = directory.join("scratch");
         for dir in ["home", "tmp"] {
             fs::create_dir_all(own_scratch.join(dir))?;
         }
-        fs::create_dir_all(room.join("logs"))?;
+        fs::create_dir_all(directory.join("logs"))?;
         if let Tree::Overlay { upper, .. } = &tree {
             fs::create_dir_all(upper)?;
         }
@@ -133,9 +134,9 @@ impl Ground {
                 }
             }
         }
-        let mut bench = Bench {
+        let mut made = Room {
             tree,
-            room,
+            directory,
             workspace,
             scratch,
             binds,
@@ -154,9 +155,9 @@ impl Ground {
                 .collect(),
         };
         for (number, input) in self.inputs.iter().enumerate() {
-            bench.add_input(number, input, &own_scratch)?;
+            made.add_input(number, input, &own_scratch)?;
         }
-        Ok(bench)
+        Ok(made)
     }
 
     fn inside(&self) -> Option<&Inside> {
@@ -166,7 +167,7 @@ impl Ground {
         }
     }
 
-    /// The root of a bench. What is shown below a place that the bench has for itself needs a point there.
+    /// The root of a room. What is shown below a place that the room has for itself needs a point there.
     fn root_for(&self, own_scratch: &Path) -> io::Result<Root> {
         let inside = match &self.view {
             View::Host => return Ok(Root::Host),
@@ -235,7 +236,7 @@ impl Ground {
     }
 }
 
-impl Bench {
+impl Room {
     fn add_input(
         &mut self,
         number: usize,
@@ -263,7 +264,7 @@ impl Bench {
         let (from, access) = match input.mode {
             InputMode::ReadOnly => (input.from.clone(), Access::ReadOnly),
             InputMode::Copy => {
-                let own = self.room.join("inputs").join(number.to_string());
+                let own = self.directory.join("inputs").join(number.to_string());
                 copy_tree(&input.from, &own)?;
                 (own, Access::Writable)
             }
@@ -305,25 +306,17 @@ impl Bench {
 
     /// Scratch as it lies outside.
     pub(crate) fn own_scratch(&self) -> PathBuf {
-        self.room.join("scratch")
+        self.directory.join("scratch")
     }
 
     /// A file for output that nobody inside is given.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
-        self.room.join("logs").join(format!("{name}.log"))
+        self.directory.join("logs").join(format!("{name}.log"))
     }
 
     /// What is in the environment here besides what every process gets.
     pub(crate) fn more_env(&self) -> BTreeMap<String, String> {
         self.env.clone()
-    }
-
-    /// Where the files of the fake lane are seen inside.
-    pub(crate) fn fake_at(&self, from: &Path) -> PathBuf {
-        match self.is_elsewhere {
-            true => PathBuf::from(FAKE),
-            false => from.to_owned(),
-        }
     }
 
     /// Where an oracle is seen inside.
@@ -355,7 +348,7 @@ impl Bench {
         let overlay = match &self.tree {
             Tree::Copy(_) => None,
             Tree::Overlay { lowers, upper } => {
-                let work = self.room.join(format!("work-{name}"));
+                let work = self.directory.join(format!("work-{name}"));
                 fs::create_dir_all(&work)?;
                 Some(Overlay {
                     lowers: lowers.clone(),

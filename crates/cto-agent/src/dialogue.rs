@@ -1,0 +1,70 @@
+//! What passes between a lane and its program while it runs: bytes in, acts out. No I/O and no clock of its own.
+
+use std::time::Duration;
+
+use cto_contract::event::AgentWords;
+
+/// What a dialogue wants done. Acts are carried out in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// Bytes for the program's stdin.
+    Tell(Vec<u8>),
+    /// Nothing more will be told.
+    CloseStdin,
+    /// Something for the log.
+    Note(Note),
+    /// The program says that it has finished: whatever is left of it may be ended.
+    Finished,
+}
+
+/// What a dialogue may put into the log. Closed: a lane records nothing about itself that could count for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// What the program is about to do, in its own words.
+    Plan(String),
+}
+
+/// One conversation with one process.
+///
+/// It is opened once, hears what the process prints in chunks of any size, is told the time now and then, and is closed
+/// once, whatever became of the process. Whoever prints is not trusted: no input may make it panic or grow without bound.
+pub trait Dialogue: Send {
+    /// The process starts.
+    fn open(&mut self) -> Vec<Act> {
+        Vec::new()
+    }
+
+    /// It printed something on stdout, with secrets taken out.
+    fn hear(&mut self, bytes: &[u8]) -> Vec<Act>;
+
+    /// So much time has passed since the start.
+    fn tick(&mut self, since_start: Duration) -> Vec<Act> {
+        let _ = since_start;
+        Vec::new()
+    }
+
+    /// The process has ended. Acts that would need it are dropped by now.
+    fn finish(self: Box<Self>) -> Ending;
+}
+
+/// What is left when a dialogue ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ending {
+    pub notes: Vec<Note>,
+    /// What the program said of itself; none for one that has no such words.
+    pub words: Option<AgentWords>,
+}
+
+/// For a program that is not listened to.
+#[derive(Debug, Default)]
+pub struct Silent;
+
+impl Dialogue for Silent {
+    fn hear(&mut self, _: &[u8]) -> Vec<Act> {
+        Vec::new()
+    }
+
+    fn finish(self: Box<Self>) -> Ending {
+        Ending::default()
+    }
+}

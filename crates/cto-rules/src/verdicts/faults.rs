@@ -1,0 +1,164 @@
+//! What kept a step from being carried out, and whose fault that is.
+
+use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::event::Step;
+use cto_contract::text::shorten;
+
+/// Most characters of the machine's own words in a message.
+const WHY_CHARS: usize = 300;
+
+/// The commands that could not be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commands {
+    Setup,
+    /// On the untouched tree.
+    BaselineChecks,
+    Checks,
+}
+
+/// Why a step could not be carried out. A variant for each cause, because the fault differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// A file that a pack or a workspace needs could not be written.
+    NotWritten { path: String, why: String },
+    /// The trees of a run could not be made.
+    WorkspaceNotMade { why: String },
+    /// Inputs and setup commands need mounts, which the provider or the kernel refuses.
+    MountsRefused,
+    /// An input of the contract would hide what the repository holds itself.
+    InputInTree { path: String },
+    /// The lane's program is not there.
+    ProgramMissing { program: String },
+    /// The lane's program is not the file any more whose digest was taken.
+    ProgramReplaced,
+    /// The lane can't be started for this task, for a reason of the task's own.
+    NothingToStart { why: String },
+    /// The repository turned out to be of a kind that is not supported.
+    RepositoryUnsupported { why: String },
+    /// The repository could not be read or copied.
+    RepositoryNotCopied { why: String },
+    /// What the configuration protects could not be looked at, so a change of it would go unseen.
+    ProtectedRootsUnreadable { why: String },
+    /// The commands themselves did not get as far as running.
+    CommandsNotRun { which: Commands, why: String },
+    /// The tree that the agent left is none that could be written as a patch.
+    TreeNotReadable { why: String },
+    /// What the agent left could not be read by this machine.
+    TreeNotRead { why: String },
+    /// The source could not be looked at a last time: whether it changed is not known.
+    SourceNotLookedAt { why: String },
+    /// The patch that was just written can't be read back.
+    PatchNotReadable { why: String },
+}
+
+/// Names what stands in the way.
+pub fn fault(step: Step, fault: &Fault) -> Blocker {
+    use BlockerCode as Code;
+    let short = |why: &str| shorten(why, WHY_CHARS);
+    match fault {
+        Fault::NotWritten { path, why } => Blocker::new(
+            Code::ArtifactWriteFailure,
+            path.as_str(),
+            format!("`{path}` could not be written: {}", short(why)),
+        ),
+        Fault::WorkspaceNotMade { why } => Blocker::new(
+            Code::ArtifactWriteFailure,
+            "workspace",
+            format!("the workspace could not be made: {}", short(why)),
+        ),
+        Fault::MountsRefused => Blocker::new(
+            Code::SandboxUnavailable,
+            "mounts",
+            "inputs and setup commands need mounts, which this provider or kernel refuses",
+        ),
+        Fault::InputInTree { path } => Blocker::new(
+            Code::ProviderUnavailable,
+            path.as_str(),
+            format!("the input `{path}` is part of the repository's tree already"),
+        ),
+        Fault::ProgramMissing { program } => Blocker::new(
+            Code::ProviderUnavailable,
+            program.as_str(),
+            format!(
+                "the program `{}` is neither on PATH nor a file that can be read; name it after `--`",
+                shorten(program, 120)
+            ),
+        ),
+        Fault::ProgramReplaced => Blocker::new(
+            Code::ProviderUnavailable,
+            "program",
+            "the program was replaced or written after its digest was taken; try again once nobody installs it",
+        ),
+        Fault::NothingToStart { why } => {
+            Blocker::new(Code::ProviderUnavailable, step.as_str(), short(why))
+        }
+        Fault::RepositoryUnsupported { why } => Blocker::new(
+            Code::RepositoryUnsupported,
+            "repository",
+            format!("the repository can't be copied: {}", short(why)),
+        ),
+        Fault::RepositoryNotCopied { why } => Blocker::new(
+            Code::ArtifactWriteFailure,
+            "repository",
+            format!("the repository could not be copied: {}", short(why)),
+        ),
+        Fault::ProtectedRootsUnreadable { why } => Blocker::new(
+            Code::SandboxUnavailable,
+            "protected_roots",
+            format!("the protected roots could not be looked at: {}", short(why)),
+        ),
+        Fault::CommandsNotRun { which, why } => {
+            let (subject, what) = match which {
+                Commands::Setup => ("setup_commands", "the setup"),
+                Commands::BaselineChecks => (
+                    "verification_commands",
+                    "the checks on the untouched baseline",
+                ),
+                Commands::Checks => ("verification_commands", "the checks"),
+            };
+            Blocker::new(
+                Code::ProviderUnavailable,
+                subject,
+                format!("{what} could not be run: {}", short(why)),
+            )
+        }
+        Fault::TreeNotReadable { why } => Blocker::new(
+            Code::PatchNotReproducible,
+            "workspace",
+            format!("no patch can be made of what was left: {}", short(why)),
+        ),
+        Fault::TreeNotRead { why } => Blocker::new(
+            Code::ArtifactWriteFailure,
+            "workspace",
+            format!("what was left could not be read: {}", short(why)),
+        ),
+        Fault::SourceNotLookedAt { why } => Blocker::new(
+            Code::SourceChangedDuringRun,
+            "source",
+            format!("the source could not be looked at again: {}", short(why)),
+        ),
+        Fault::PatchNotReadable { why } => Blocker::new(
+            Code::PatchNotReproducible,
+            "patch.diff",
+            format!("the patch can't be read back: {}", short(why)),
+        ),
+    }
+}
+
+/// A stop that was asked for while a step was carried out.
+pub fn interrupted(step: Step) -> Blocker {
+    Blocker::new(
+        BlockerCode::Interrupted,
+        step.as_str(),
+        format!("a stop was asked for during `{step}`"),
+    )
+}
+
+/// A wall clock that went backwards: nothing can be said of the order of what it dated.
+pub fn clock_went_back() -> Blocker {
+    Blocker::new(
+        BlockerCode::ClockUndecidable,
+        "",
+        "the wall clock went backwards during the run",
+    )
+}

@@ -1,0 +1,188 @@
+//! The checks: what is checked at all, and what checking came to.
+
+use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::event::{BackendFinished, ReviewVerdict, VerificationCompleted};
+use cto_contract::ids::TreeId;
+use cto_contract::task::TaskContract;
+use cto_contract::text::shorten;
+use cto_contract::verification::{Canary, CanaryStatus, CommandResult, Verification};
+use cto_contract::words::ClaimLevel;
+
+use crate::checks::judge;
+use crate::lifecycle::RunState;
+
+/// Why nothing was checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotChecked {
+    /// The change is refused, so its code is not run.
+    ChangeRefused,
+    /// The contract says why it has no command: shown, and not held against the change.
+    Rationale(String),
+    /// The contract names no command and gives no reason.
+    NoCommand,
+    /// A stop was asked for while the checks ran: how they ended says nothing.
+    Stopped,
+}
+
+impl NotChecked {
+    /// The sentence of `test.log` and of the report.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::ChangeRefused => {
+                "the change is not acceptable, so its code was not run".to_owned()
+            }
+            Self::Rationale(why) => format!("not verified by tests: {}", shorten(why, 400)),
+            Self::NoCommand => "no verification command was available".to_owned(),
+            Self::Stopped => "a stop was asked for while the checks ran".to_owned(),
+        }
+    }
+
+    fn is_acceptable(&self) -> bool {
+        match self {
+            Self::Rationale(_) => true,
+            Self::ChangeRefused | Self::NoCommand | Self::Stopped => false,
+        }
+    }
+}
+
+/// Whether there is nothing to check, from the log so far.
+pub fn nothing_to_check(state: &RunState, contract: &TaskContract) -> Option<NotChecked> {
+    let is_taken = state
+        .patch
+        .as_ref()
+        .is_some_and(|p| p.blockers.is_empty() && p.applied_tree_id.is_some());
+    let is_allowed = state.diff.as_ref().is_some_and(|d| d.blockers.is_empty());
+    if !(is_taken && is_allowed) {
+        return Some(NotChecked::ChangeRefused);
+    }
+    match (
+        contract.verification_commands.is_empty(),
+        &contract.no_test_rationale,
+    ) {
+        (false, _) => None,
+        (true, Some(why)) => Some(NotChecked::Rationale(why.clone())),
+        (true, None) => Some(NotChecked::NoCommand),
+    }
+}
+
+/// The event of checks that did not take place, or do not count.
+pub fn not_checked(
+    state: &RunState,
+    why: &NotChecked,
+    baseline: Vec<CommandResult>,
+) -> VerificationCompleted {
+    let sentence = why.sentence();
+    let missing = (*why == NotChecked::NoCommand).then(|| {
+        Blocker::new(
+            BlockerCode::MissingTestCommand,
+            "verification_commands",
+            "verification is required and the contract names no command",
+        )
+    });
+    let rejected = match why {
+        NotChecked::Stopped => None,
+        NotChecked::ChangeRefused | NotChecked::Rationale(_) | NotChecked::NoCommand => {
+            rejection(state.backend.as_ref())
+        }
+    };
+    VerificationCompleted {
+        verification: Verification {
+            // Nothing that did not run has passed; with a rationale that is shown, not held against the change.
+            passed: false,
+            commands: Vec::new(),
+            baseline_failed: (!baseline.is_empty()).then(|| baseline.iter().any(|r| !r.passed)),
+            baseline,
+            lost_tests: Vec::new(),
+            canary: Canary {
+                status: CanaryStatus::NotApplicable,
+                runner: None,
+                detail: sentence.clone(),
+            },
+            level: ClaimLevel::Absent,
+            not_run: Some(sentence),
+        },
+        verified_tree_id: applied_tree(state).filter(|_| why.is_acceptable()).cloned(),
+        dirty_paths: Vec::new(),
+        blockers: missing.into_iter().chain(rejected).collect(),
+    }
+}
+
+/// What the checks showed.
+#[derive(Debug, Clone)]
+pub struct CheckFacts {
+    pub baseline: Vec<CommandResult>,
+    pub after: Vec<CommandResult>,
+    /// Names of the tests that passed beside the planted one, where a runner tells them.
+    pub names_beside_canary: Option<Vec<String>>,
+    pub canary: Canary,
+    /// Of the tree that was checked.
+    pub tree_id: TreeId,
+    /// What the checks changed in it, bounded.
+    pub dirty_paths: Vec<String>,
+}
+
+/// The event of checks that took place.
+pub fn checked(
+    state: &RunState,
+    contract: &TaskContract,
+    facts: CheckFacts,
+) -> VerificationCompleted {
+    let judgement = judge(
+        contract,
+        facts.baseline,
+        facts.after,
+        facts.names_beside_canary,
+        facts.canary,
+    );
+    let dirty = facts.dirty_paths.first().map(|first| {
+        Blocker::new(
+            BlockerCode::DirtyEndingTree,
+            first.as_str(),
+            format!(
+                "the checks changed: {}",
+                shorten(&facts.dirty_paths.join(", "), 400)
+            ),
+        )
+    });
+    let other_tree = (applied_tree(state) != Some(&facts.tree_id)).then(|| {
+        Blocker::new(
+            BlockerCode::VerifiedTreeMismatch,
+            facts.tree_id.as_str(),
+            format!("tree {} was checked, not the patch's", facts.tree_id),
+        )
+    });
+    let blockers = judgement
+        .blockers
+        .into_iter()
+        .chain(rejection(state.backend.as_ref()))
+        .chain(dirty)
+        .chain(other_tree)
+        .collect();
+    VerificationCompleted {
+        verification: judgement.verification,
+        verified_tree_id: Some(facts.tree_id),
+        dirty_paths: facts.dirty_paths,
+        blockers,
+    }
+}
+
+fn applied_tree(state: &RunState) -> Option<&TreeId> {
+    state.patch.as_ref()?.applied_tree_id.as_ref()
+}
+
+/// The backend's own reviewer counts for nothing but a rejection.
+fn rejection(backend: Option<&BackendFinished>) -> Option<Blocker> {
+    let words = backend?.agent.as_ref()?;
+    if words.review != Some(ReviewVerdict::Reject) {
+        return None;
+    }
+    let note = words.review_note.as_deref().unwrap_or("without a reason");
+    Some(Blocker::new(
+        BlockerCode::ReviewerRejected,
+        "review",
+        format!(
+            "the backend's reviewer rejects the change: {}",
+            shorten(note, 400)
+        ),
+    ))
+}

@@ -1,0 +1,382 @@
+//! A run in progress: its directory, lock and log, and how a step of it is carried out.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cto_contract::artifact::{EVENTS, FreshnessSource, TASK_CONTRACT};
+use cto_contract::blocker::Blocker;
+use cto_contract::event::{
+    EventKind, EventType, GateBlocked, RunStarted, Step, StepFinished, StepStarted,
+};
+use cto_contract::ids::{Digest, Nonce, RunId};
+use cto_contract::lanes::Gating;
+use cto_contract::task::TaskContract;
+use cto_contract::words::{Lane, MutationMode, Stage};
+use cto_evidence::canonical::{digest_of, to_canonical};
+use cto_evidence::chain::LineChain;
+use cto_evidence::writer::PackWriter;
+use cto_rules::lifecycle::{Next, RunState, next_step};
+use cto_rules::secrets::Known;
+use cto_rules::verdicts::{self, Fault, LimitFact};
+use cto_sandbox::StopToken;
+use cto_store::RunCreated;
+
+use crate::artifact_times::ArtifactTimes;
+use crate::clock;
+use crate::harness::{Harness, RunError, RunRequest};
+use crate::inputs::ResolvedInput;
+use crate::inside;
+use crate::journal::{Journal, JournalError, Observer};
+use crate::limits::Effective;
+use crate::lock::{Holder, Lock};
+use crate::{VERSION, error_chain};
+
+/// Tries for a run id that nobody has.
+const ID_TRIES: u32 = 8;
+
+/// What is the same for all steps of a run.
+pub(crate) struct OpenRun<'h> {
+    pub(crate) harness: &'h Harness,
+    pub(crate) request: &'h RunRequest,
+    pub(crate) run_id: RunId,
+    pub(crate) pack: PathBuf,
+    pub(crate) work: PathBuf,
+    pub(crate) contract: TaskContract,
+    pub(crate) contract_digest: Digest,
+    pub(crate) stage: Stage,
+    pub(crate) limits: Effective,
+    /// Secrets and endpoints that must not be written anywhere; eligibility adds those of the model.
+    pub(crate) secrets: Known,
+    /// Paths of this machine and what a pack calls them.
+    pub(crate) places: Known,
+    pub(crate) stop: StopToken,
+    pub(crate) inputs: Vec<ResolvedInput>,
+    pub(crate) times: ArtifactTimes,
+    journal: Journal,
+    observer: Observer<'h>,
+    _lock: Lock,
+}
+
+/// Why the walk of a run goes no further.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    /// The rules want the run completed now.
+    Stopped,
+    /// Not even its log can be written.
+    Failed(RunError),
+}
+
+impl From<RunError> for Halt {
+    fn from(error: RunError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Why a step could not be carried out.
+#[derive(Debug)]
+pub(crate) enum StepError {
+    /// The log can't be written: the run ends at once.
+    Log(JournalError),
+    /// The rules name it.
+    Fault(Fault),
+}
+
+impl From<JournalError> for StepError {
+    fn from(error: JournalError) -> Self {
+        Self::Log(error)
+    }
+}
+
+impl From<Fault> for StepError {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl StepError {
+    pub(crate) fn not_written(path: &str, error: &dyn std::error::Error) -> Self {
+        Self::Fault(Fault::NotWritten {
+            path: path.to_owned(),
+            why: error_chain(error),
+        })
+    }
+}
+
+impl<'h> OpenRun<'h> {
+    /// Gives out a run id: from here on there is a pack, whatever happens.
+    pub(crate) fn create(
+        harness: &'h Harness,
+        request: &'h RunRequest,
+        inputs: Vec<ResolvedInput>,
+        stop: StopToken,
+        observer: Observer<'h>,
+    ) -> Result<Self, RunError> {
+        let contract = request.task.contract();
+        let stage = stage_of(harness, request);
+        let limits = limits_of(harness, request, &contract);
+        let nonce = Nonce::from_bytes(&clock::random()?);
+        let started_boot_ns = clock::boot_ns();
+        let (run_id, work, lock) = reserve(harness, request, &Holder::current(started_boot_ns))?;
+        crate::requests::keep(&harness.home, &run_id, request).map_err(RunError::Create)?;
+        let contract_digest = digest_of(&contract)
+            .map_err(|e| RunError::Create(io::Error::other(error_chain(&e))))?;
+        let first = RunStarted {
+            nonce: nonce.clone(),
+            harness_version: VERSION.to_owned(),
+            stage,
+            // The first stage starts nothing, whatever the contract asks for.
+            mutation_mode: match stage {
+                Stage::FIRST => MutationMode::None,
+                _ => contract.mutation_mode.unwrap_or(MutationMode::None),
+            },
+            parent_run_id: request.parent.clone(),
+            conformance: request.conformance || request.cheat.is_some(),
+            title: contract.title.clone(),
+        };
+        let journal = begin_log(harness, request.lane, (&run_id, &contract), first, observer)?;
+        let mut times = ArtifactTimes::new(started_boot_ns, nonce, journal.clock());
+        times.note(TASK_CONTRACT, FreshnessSource::Written);
+        Ok(Self {
+            harness,
+            request,
+            times,
+            secrets: Known::new(harness.env.secrets()),
+            places: inside::places(&work, harness.home.root()),
+            pack: harness.home.pack(&run_id),
+            run_id,
+            work,
+            contract,
+            contract_digest,
+            stage,
+            limits,
+            stop,
+            inputs,
+            journal,
+            observer,
+            _lock: lock,
+        })
+    }
+
+    pub(crate) fn state(&self) -> &RunState {
+        self.journal.state()
+    }
+
+    pub(crate) fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    pub(crate) fn record(&mut self, kind: EventKind) -> Result<(), JournalError> {
+        self.journal.record(kind, self.observer)
+    }
+
+    pub(crate) fn sync(&self) -> Result<(), JournalError> {
+        self.journal.sync()
+    }
+
+    /// Whether the rules want this step now.
+    pub(crate) fn is_next(&self, step: Step) -> bool {
+        next_step(self.state()) == Next::Perform(step)
+    }
+
+    /// Carries out one step, if the rules want it now: records the intent, acts, records the result.
+    pub(crate) fn step<T>(
+        &mut self,
+        step: Step,
+        act: impl FnOnce(&mut Self) -> Result<T, StepError>,
+    ) -> Result<T, Halt> {
+        if !self.is_next(step) {
+            return Err(Halt::Stopped);
+        }
+        self.record(EventKind::StepStarted(StepStarted { step }))
+            .map_err(|e| self.fatal(e))?;
+        let (made, fault) = match act(self) {
+            Ok(made) => (Some(made), None),
+            Err(StepError::Log(error)) => return Err(self.fatal(error).into()),
+            Err(StepError::Fault(fault)) => (None, Some(verdicts::fault(step, &fault))),
+        };
+        if let Some(blocker) = &fault {
+            if step == Step::Prepare {
+                self.discard_trees();
+            }
+            // A gate that is found closed only now closes like any other.
+            if blocker.code.row().event == Some(EventType::BackendGateBlocked)
+                && !self.state().backend_started
+            {
+                self.record_gate(std::slice::from_ref(blocker))
+                    .map_err(|e| self.fatal(e))?;
+            }
+        }
+        let interrupted = self.stop.is_asked().then(|| verdicts::interrupted(step));
+        let blockers = fault.into_iter().chain(interrupted).collect();
+        self.record(EventKind::StepFinished(StepFinished { step, blockers }))
+            .map_err(|e| self.fatal(e))?;
+        made.ok_or(Halt::Stopped)
+    }
+
+    /// Records which gate is closed, if one is.
+    pub(crate) fn record_gate(&mut self, reasons: &[Blocker]) -> Result<(), JournalError> {
+        let Some(first) = reasons.first() else {
+            return Ok(());
+        };
+        let data = GateBlocked {
+            backend: self.request.lane,
+            gate: first.subject.clone(),
+            reason: first.message.clone(),
+            mutation_mode: self.state().started.mutation_mode,
+            case_executed: false,
+            blockers: reasons.to_vec(),
+        };
+        self.record(EventKind::BackendGateBlocked(data))
+    }
+
+    /// Gives back the space of half-made copies: on a full disk the log needs it to say so.
+    fn discard_trees(&self) {
+        for name in ["copy", "upper", "checked", "import"] {
+            crate::sealing::clear(&self.work.join(name));
+        }
+    }
+
+    /// `PATH` for launched processes: the operator's, less what is not absolute or lies in home.
+    pub(crate) fn search_path(&self) -> String {
+        let own = self.harness.home.root();
+        let usable = |dir: &&str| dir.starts_with('/') && !Path::new(dir).starts_with(own);
+        let path = self.harness.env.get("PATH");
+        let path = path.unwrap_or("/usr/local/bin:/usr/bin:/bin");
+        path.split(':').filter(usable).collect::<Vec<_>>().join(":")
+    }
+
+    pub(crate) fn fatal(&self, source: JournalError) -> RunError {
+        RunError::Journal {
+            run_id: self.run_id.clone(),
+            source,
+        }
+    }
+
+    /// Writes an artifact of the pack and notes when.
+    pub(crate) fn artifact(&mut self, path: &str, bytes: &[u8]) -> Result<(), StepError> {
+        PackWriter::open(&self.pack)
+            .and_then(|writer| writer.write_new(path, bytes))
+            .map_err(|e| StepError::not_written(path, &e))?;
+        self.times.note(path, FreshnessSource::Written);
+        Ok(())
+    }
+
+    /// Opens a new artifact of the pack; the caller notes it when it is whole.
+    pub(crate) fn create_artifact(&self, path: &str) -> Result<fs::File, StepError> {
+        PackWriter::open(&self.pack)
+            .and_then(|writer| writer.create_new(path))
+            .map_err(|e| StepError::not_written(path, &e))
+    }
+
+    pub(crate) fn limit_hit(&mut self, step: Step, fact: &LimitFact) -> Result<(), JournalError> {
+        self.record(EventKind::LimitExceeded(verdicts::limit_hit(step, fact)))
+    }
+}
+
+/// The stage that is asked for: by name, else by the environment.
+pub(crate) fn stage_of(harness: &Harness, request: &RunRequest) -> Stage {
+    let lane = request.lane;
+    let by_environment = lane
+        .stage_gate()
+        .and_then(|name| harness.env.get(&name)?.parse::<u8>().ok())
+        .and_then(|number| Stage::try_from(number).ok());
+    let default = match lane.traits().gating {
+        Gating::Open => Stage::FIXTURE,
+        Gating::Environment | Gating::EnvironmentOrConfig => Stage::FIRST,
+    };
+    request.stage.or(by_environment).unwrap_or(default)
+}
+
+fn limits_of(harness: &Harness, request: &RunRequest, contract: &TaskContract) -> Effective {
+    let lane = request.lane.as_str().to_ascii_uppercase();
+    let wall = harness
+        .env
+        .get(&format!("CTO_HARNESS_{lane}_TIMEOUT_SECONDS"))
+        .and_then(|value| value.parse().ok());
+    let config = &harness.config.harness.limits;
+    Effective::new(&contract.limits, config, request.timeout_seconds, wall)
+}
+
+/// Starts the log in a new pack, durably, and enters the run into ledger and index.
+///
+/// The contract is in the pack before the run id is given out, so that every recovery finds it.
+fn begin_log(
+    harness: &Harness,
+    lane: Lane,
+    (run_id, contract): (&RunId, &TaskContract),
+    first: RunStarted,
+    observer: Observer<'_>,
+) -> Result<Journal, RunError> {
+    let other = |e: &dyn std::error::Error| RunError::Create(io::Error::other(error_chain(e)));
+    let fresh = harness.home.runs().join(format!(".new-{run_id}"));
+    let writer = PackWriter::create(&fresh).map_err(|e| other(&e))?;
+    let bytes = to_canonical(contract).map_err(|e| other(&e))?;
+    writer
+        .write_new(TASK_CONTRACT, &bytes)
+        .map_err(|e| other(&e))?;
+    let chain = LineChain::start(&first.nonce, run_id.clone(), contract.task_id.clone(), lane);
+    let first = EventKind::RunStarted(first);
+    let begun = Journal::create(&fresh.join(EVENTS), chain, first, observer);
+    let mut journal = begun.map_err(|source| RunError::Journal {
+        run_id: run_id.clone(),
+        source,
+    })?;
+    let pack = harness.home.pack(run_id);
+    fs::rename(&fresh, &pack).map_err(RunError::Create)?;
+    sync_dir(&harness.home.runs()).map_err(RunError::Create)?;
+    journal.moved_to(&pack.join(EVENTS));
+    let state = journal.state();
+    harness.store().run_created(&RunCreated {
+        run_id: run_id.clone(),
+        case_id: contract.task_id.clone(),
+        backend: lane,
+        stage: state.started.stage,
+        started_at: state.started_at,
+        title: contract.title.clone(),
+        conformance: state.started.conformance,
+    })?;
+    Ok(journal)
+}
+
+/// Makes the work directory under an id that nobody has, and holds its lock before anybody can see it there.
+fn reserve(
+    harness: &Harness,
+    request: &RunRequest,
+    holder: &Holder,
+) -> Result<(RunId, PathBuf, Lock), RunError> {
+    let mut last = None;
+    for _ in 0..ID_TRIES {
+        let run_id = RunId::compose(clock::now(), request.task.id(), clock::random()?);
+        let work = harness.home.work_of(&run_id);
+        if harness.home.pack(&run_id).exists() {
+            continue;
+        }
+        let hidden = harness
+            .home
+            .work()
+            .join(format!(".new-{}-{run_id}", holder.pid));
+        fs::create_dir(&hidden).map_err(RunError::Create)?;
+        let lock = Lock::take(&hidden.join("lock"), holder)?;
+        match rustix::fs::renameat_with(
+            rustix::fs::CWD,
+            &hidden,
+            rustix::fs::CWD,
+            &work,
+            rustix::fs::RenameFlags::NOREPLACE,
+        ) {
+            Ok(()) => return Ok((run_id, work, lock)),
+            Err(errno) => {
+                fs::remove_dir_all(&hidden).map_err(RunError::Create)?;
+                last = Some(io::Error::from(errno));
+            }
+        }
+    }
+    Err(RunError::Create(
+        last.unwrap_or_else(|| io::Error::other("no free run id")),
+    ))
+}
+
+pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()
+}

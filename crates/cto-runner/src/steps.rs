@@ -1,0 +1,20 @@
+//! The steps of a run, one function each. A step gathers facts, asks the rules, acts, records, and hands on what it made.
+
+mod authority;
+mod backend;
+mod change;
+mod complete;
+mod egress;
+mod plan;
+mod prepare;
+mod setup;
+mod verification;
+
+pub(crate) use authority::{Eligible, GatheredFacts, Permission, contract, eligibility, gather};
+pub(crate) use backend::backend;
+pub(crate) use change::{change, policy};
+pub(crate) use complete::{complete, write_missing};
+pub(crate) use plan::{Planned, plan};
+pub(crate) use prepare::prepare;
+pub(crate) use setup::setup;
+pub(crate) use verification::verification;

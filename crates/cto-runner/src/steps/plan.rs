@@ -1,0 +1,272 @@
+//! The launch plan: everything that will be in force, recorded before anything starts.
+
+use std::fs::{DirBuilder, File};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::time::Duration;
+
+use cto_agent::{
+    Adapter, LanePlan, ScratchContent, ScratchEntry, StdinUse, Surroundings, WorkingDirectory,
+};
+use cto_checkout::Workspace;
+use cto_contract::event::{EventKind, PlanUpdated};
+use cto_contract::identity::Identity;
+use cto_contract::lanes::{LadderRule, MemoryWatch, ProgramSource};
+use cto_contract::plan::{Ladder, LaunchPlan, SandboxPlan, TreeKind};
+use cto_evidence::canonical::{digest_of, to_canonical};
+use cto_rules::verdicts::Fault;
+use cto_sandbox::{Endpoint, LaunchRequest, MemoryHold, Stdin};
+
+use crate::VERSION;
+use crate::adapters;
+use crate::checks::to_os;
+use crate::model;
+use crate::open_run::{OpenRun, StepError};
+use crate::program::ProgramFile;
+use crate::room::Room;
+use crate::source::Source;
+use crate::steps::Permission;
+use crate::steps::prepare::Prepared;
+
+/// Longest wait for a program to tell its version, and most that it may print.
+const VERSION_WALL: Duration = Duration::from_secs(30);
+const VERSION_BYTES_MAX: u64 = 4 * 1024;
+
+/// A launch as it was planned.
+pub(crate) struct Planned {
+    pub(crate) adapter: Box<dyn Adapter>,
+    pub(crate) lane_plan: LanePlan,
+    pub(crate) request: LaunchRequest,
+    /// Asks the program for its version; none for a lane that does not.
+    pub(crate) version_request: Option<LaunchRequest>,
+    /// The file whose digest stands in the identity; none for a lane whose program is the system's and was not found.
+    pub(crate) program: Option<ProgramFile>,
+    pub(crate) identity_digest: cto_contract::ids::Digest,
+    /// What is foreseen to hold it.
+    pub(crate) sandbox: SandboxPlan,
+}
+
+pub(crate) fn plan(
+    run: &mut OpenRun<'_>,
+    permission: &Permission,
+    prepared: &Prepared,
+    source: Option<&Source>,
+) -> Result<Planned, StepError> {
+    let room = &prepared.room;
+    let adapter = adapters::adapter(run, &room.own_scratch())?;
+    let lane_plan = lane_plan(run, adapter.as_ref(), permission, room)?;
+    lay_out(&lane_plan, &room.own_scratch())?;
+    let mut request = launch_request(run, room, &lane_plan, ("backend", &lane_plan.argv))?;
+    request.endpoint = permission
+        .model
+        .as_ref()
+        .map(|_| Endpoint { port: model::PORT });
+    request.stdin = match lane_plan.stdin {
+        StdinUse::Closed => Stdin::Closed,
+        StdinUse::Dialogue => Stdin::Written,
+    };
+    let version_request = match &lane_plan.version_probe {
+        None => None,
+        Some(probe) => {
+            let mut request = launch_request(run, room, &lane_plan, ("version", &probe.argv))?;
+            request.limits.wall = request.limits.wall.min(VERSION_WALL);
+            request.limits.output_bytes = VERSION_BYTES_MAX;
+            Some(request)
+        }
+    };
+    let path = run.search_path();
+    let limits = run.limits.limits;
+    let (foreseen, program) = std::thread::scope(|scope| {
+        // A large file is hashed while the kernel is asked.
+        let program = scope.spawn(|| ProgramFile::find(lane_plan.argv.first()?, &path));
+        let foreseen = permission.sandbox.plan_of(&request, &limits);
+        (foreseen, program.join().ok().flatten())
+    });
+    let argv = shown_argv(run, room, &lane_plan.argv, source);
+    let is_own = adapter.lane().traits().program != ProgramSource::System;
+    if is_own && program.is_none() {
+        let program = argv.first().cloned().unwrap_or_default();
+        return Err(Fault::ProgramMissing { program }.into());
+    }
+    let sandbox = SandboxPlan {
+        read_paths: prepared.read_paths.clone(),
+        ..foreseen
+    };
+    let environment_names: Vec<String> = lane_plan.env.keys().cloned().collect();
+    let identity = Identity {
+        lane: adapter.lane(),
+        adapter_revision: adapter.revision(),
+        binary_digest: program.as_ref().map(|p| p.digest.clone()),
+        version_output: None,
+        model_provider: None,
+        model: None,
+        sandbox_class: sandbox.class,
+        argv: argv.clone(),
+        environment_names: environment_names.clone(),
+        harness_version: VERSION.to_owned(),
+    };
+    let identity_digest = digest_of(&Some(&identity)).map_err(|e| no_form("identity", &e))?;
+    let plan = LaunchPlan {
+        argv,
+        environment_names,
+        working_directory: match &lane_plan.working_directory {
+            WorkingDirectory::Workspace => "$WORKSPACE".to_owned(),
+            WorkingDirectory::Scratch(below) => format!("$SCRATCH/{below}"),
+        },
+        limits,
+        wall_seconds_from: run.limits.wall_from,
+        network: run.contract.network,
+        sandbox: sandbox.clone(),
+        workspace_kind: match prepared.workspace {
+            Workspace::Copy(_) => TreeKind::Copy,
+            Workspace::Overlay(_) => TreeKind::Overlay,
+        },
+        checks_kind: prepared.trees.checks_kind,
+        baseline_tree_id: crate::trees::tree_id(&prepared.trees.baseline.tree_id)?,
+        baseline_files: prepared.trees.baseline.manifest.len() as u64,
+        verification: run
+            .contract
+            .verification_commands
+            .iter()
+            .map(|c| c.run.clone())
+            .collect(),
+        setup: run.contract.setup_commands.clone(),
+        inputs: prepared.inputs.clone(),
+        ladder: match adapter.lane().traits().ladder {
+            LadderRule::Ruler => Ladder::NotNeeded,
+            LadderRule::Climbs => Ladder::NotEnforced,
+        },
+        source: prepared.source_plan.clone(),
+    };
+    run.record(EventKind::PlanUpdated(PlanUpdated { plan, identity }))?;
+    Ok(Planned {
+        adapter,
+        lane_plan,
+        request,
+        version_request,
+        program,
+        identity_digest,
+        sandbox,
+    })
+}
+
+fn no_form(what: &str, error: &dyn std::error::Error) -> StepError {
+    StepError::not_written(what, error)
+}
+
+/// What the lane wants started, with what every process here gets besides.
+fn lane_plan(
+    run: &OpenRun<'_>,
+    adapter: &dyn Adapter,
+    permission: &Permission,
+    room: &Room,
+) -> Result<LanePlan, StepError> {
+    let brief = cto_agent::Brief {
+        markdown: cto_agent::brief(&run.contract),
+        contract_json: to_canonical(&run.contract).map_err(|e| no_form("task-contract", &e))?,
+    };
+    let places = room.places();
+    let model = permission.model.as_ref().map(|_| model::address());
+    let mut plan = adapter.plan(Surroundings {
+        places: &places,
+        path: &run.search_path(),
+        brief: &brief,
+        model: model.as_ref(),
+    });
+    plan.env.extend(room.more_env());
+    let first = plan.path_prefix.iter();
+    let first = first.map(|below| format!("{}/{below}", places.scratch));
+    let path = first.chain([run.search_path()]).collect::<Vec<_>>();
+    plan.env.insert("PATH".to_owned(), path.join(":"));
+    Ok(plan)
+}
+
+/// Lays what the lane wants into scratch.
+fn lay_out(plan: &LanePlan, scratch: &Path) -> Result<(), StepError> {
+    let own = match &plan.working_directory {
+        WorkingDirectory::Workspace => None,
+        WorkingDirectory::Scratch(below) => Some(ScratchEntry {
+            path: below.clone(),
+            content: ScratchContent::Directory,
+        }),
+    };
+    let prefixes = plan.path_prefix.iter().map(|below| ScratchEntry {
+        path: below.clone(),
+        content: ScratchContent::Directory,
+    });
+    for entry in own.into_iter().chain(prefixes).chain(plan.scratch.clone()) {
+        let written = write_entry(&entry, scratch);
+        written.map_err(|e| StepError::not_written(&format!("$SCRATCH/{}", entry.path), &e))?;
+    }
+    Ok(())
+}
+
+fn write_entry(entry: &ScratchEntry, scratch: &Path) -> std::io::Result<()> {
+    let full = scratch.join(&entry.path);
+    let make = |dir: &Path| DirBuilder::new().recursive(true).mode(0o755).create(dir);
+    let (bytes, mode) = match &entry.content {
+        ScratchContent::Directory => return make(&full),
+        ScratchContent::File(bytes) => (bytes, 0o644),
+        ScratchContent::Program(bytes) => (bytes, 0o755),
+    };
+    if let Some(above) = full.parent() {
+        make(above)?;
+    }
+    let mut file = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&full)?;
+    file.write_all(bytes)
+}
+
+/// What will be launched: the plan is made from it, too.
+fn launch_request(
+    run: &OpenRun<'_>,
+    room: &Room,
+    plan: &LanePlan,
+    (name, argv): (&str, &[String]),
+) -> Result<LaunchRequest, StepError> {
+    let argv = argv.iter().map(Into::into).collect();
+    let mut tree = run.limits.tree();
+    tree.memory_hold = match run.request.lane.traits().memory {
+        MemoryWatch::Polled => MemoryHold::Looks,
+        MemoryWatch::Group => MemoryHold::Group,
+    };
+    let limits = (run.limits.sandbox(), tree);
+    let mut request = room
+        .request(name, argv, to_os(plan.env.clone()), limits)
+        .map_err(|e| StepError::not_written("$WORKSPACE", &e))?;
+    if let WorkingDirectory::Scratch(below) = &plan.working_directory {
+        request.cwd = Path::new(&room.places().scratch).join(below);
+    }
+    Ok(request)
+}
+
+/// The command line in words that fit any machine.
+fn shown_argv(
+    run: &OpenRun<'_>,
+    room: &Room,
+    argv: &[String],
+    source: Option<&Source>,
+) -> Vec<String> {
+    let places = room.places();
+    let work = run.work.to_string_lossy();
+    let top = source.and_then(|s| s.repository.work_tree());
+    let top = top.map(|top| top.to_string_lossy());
+    let user_home = run.harness.env.get("HOME").filter(|home| home.len() > 1);
+    let names = [
+        (Some(places.scratch.as_str()), "$SCRATCH"),
+        (Some(places.workspace.as_str()), "$WORKSPACE"),
+        (Some(&*work), "$CTO_HOME/work/$RUN"),
+        (top.as_deref(), "$SOURCE"),
+        (user_home, "~"),
+    ];
+    let shown = |arg: &String| {
+        names.iter().fold(arg.clone(), |text, (path, name)| {
+            path.map_or(text.clone(), |path| text.replace(path, name))
+        })
+    };
+    argv.iter().map(shown).collect()
+}
