@@ -19,6 +19,7 @@ pub mod identity;
 pub mod ids;
 pub mod input;
 pub mod lanes;
+pub mod ledger;
 pub mod path;
 pub mod plan;
 pub mod report;

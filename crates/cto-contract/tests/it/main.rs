@@ -41,6 +41,7 @@ fn wire_names_are_frozen() {
         cto_contract::verify::VerifyCheck,
         cto_contract::eligibility::Gate,
         cto_contract::addendum::Outcome,
+        cto_contract::ledger::RecordKind,
         artifact::FreshnessSource,
         cto_contract::plan::TreeKind,
         cto_contract::plan::LimitSource,

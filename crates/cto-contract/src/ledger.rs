@@ -1,0 +1,207 @@
+//! What the ledger holds: its kinds of record, and what each record says of itself.
+//!
+//! A new kind is one row of `records!` and one struct with a `header`. Nothing else has to know it: the store writes,
+//! finds and checks every record by its header alone.
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{CaseId, Digest, Nonce, RunId};
+use crate::time::Utc;
+use crate::words::{Lane, RunStatus, Stage};
+
+wire_const! {
+    /// Schema tag of a ledger, in its genesis.
+    pub struct LedgerSchema: &'static str = "cto.ledger/v1"
+}
+
+/// Whether text is printable ASCII without spaces: one line, and the same line to every reader.
+fn is_plain(text: &str, max: usize) -> bool {
+    (1..=max).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
+checked_string!(
+    /// What a record is about: the id of a run, a request, an operator, …
+    pub struct Subject, "subject of a ledger record", "^[!-~]{1,160}$", |t| is_plain(t, 160)
+);
+checked_string!(
+    /// A key under which the ledger holds at most one record, ever.
+    pub struct OnceKey, "once-key of a ledger record", "^[!-~]{1,200}$", |t| is_plain(t, 200)
+);
+
+impl From<&RunId> for Subject {
+    fn from(run_id: &RunId) -> Self {
+        Self(run_id.to_string())
+    }
+}
+
+impl OnceKey {
+    /// The key of records of which there is one for each subject: `<kind>:<subject>`.
+    pub fn of(kind: RecordKind, subject: &Subject) -> Self {
+        Self(format!("{kind}:{subject}"))
+    }
+}
+
+/// What the ledger has to know of a record besides its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    pub subject: Subject,
+    /// Set when there may be only one such record.
+    pub once: Option<OnceKey>,
+    /// The once-key of a record that must be in the ledger before this one.
+    pub after: Option<OnceKey>,
+    /// When it happened, as the record says.
+    pub at: Utc,
+}
+
+/// What the ledger takes: [`Record`], and the made-up kinds by which tests show that nothing else has to know a kind.
+pub trait LedgerRecord: Serialize + DeserializeOwned {
+    /// The word that the record's JSON has as `kind`.
+    fn kind(&self) -> &'static str;
+    /// What the columns beside the record say.
+    fn header(&self) -> Header;
+}
+
+macro_rules! records {
+    ($($(#[$meta:meta])* $variant:ident($data:ty) = $wire:literal,)+) => {
+        wire_enum! {
+            /// The kind of a record.
+            pub enum RecordKind { $($(#[$meta])* $variant = $wire),+ }
+        }
+
+        /// A record of the ledger.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind")]
+        pub enum Record { $($(#[$meta])* #[serde(rename = $wire)] $variant($data)),+ }
+
+        impl LedgerRecord for Record {
+            fn kind(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $wire),+ }
+            }
+            fn header(&self) -> Header {
+                match self { $(Self::$variant(data) => data.header()),+ }
+            }
+        }
+    };
+}
+
+records! {
+    /// The first record, and only that.
+    Genesis(Genesis) = "genesis",
+    /// A run got its id.
+    RunCreated(RunCreated) = "run.created",
+    /// A run's pack was sealed.
+    RunSealed(Seal) = "run.sealed",
+}
+
+/// How a ledger begins. Its digest is the id of the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Genesis {
+    pub schema: LedgerSchema,
+    pub at: Utc,
+    /// Makes two ledgers different that begin at the same time.
+    pub random: Nonce,
+}
+
+impl Genesis {
+    fn header(&self) -> Header {
+        let subject = Subject("ledger".to_owned());
+        Header {
+            once: Some(OnceKey::of(RecordKind::Genesis, &subject)),
+            after: None,
+            at: self.at,
+            subject,
+        }
+    }
+}
+
+/// A run that got its id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunCreated {
+    pub run_id: RunId,
+    pub case_id: CaseId,
+    pub backend: Lane,
+    pub stage: Stage,
+    pub started_at: Utc,
+    pub title: String,
+    pub conformance: bool,
+}
+
+impl RunCreated {
+    /// The key of the creation of a run.
+    pub fn key(run_id: &RunId) -> OnceKey {
+        OnceKey::of(RecordKind::RunCreated, &run_id.into())
+    }
+
+    fn header(&self) -> Header {
+        Header {
+            subject: (&self.run_id).into(),
+            once: Some(Self::key(&self.run_id)),
+            after: None,
+            at: self.started_at,
+        }
+    }
+}
+
+/// The end of a run: which pack it left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Seal {
+    pub run_id: RunId,
+    pub at: Utc,
+    pub status: RunStatus,
+    pub pack_digest: Digest,
+}
+
+impl Seal {
+    /// The key of the seal of a run.
+    pub fn key(run_id: &RunId) -> OnceKey {
+        OnceKey::of(RecordKind::RunSealed, &run_id.into())
+    }
+
+    fn header(&self) -> Header {
+        Header {
+            subject: (&self.run_id).into(),
+            once: Some(Self::key(&self.run_id)),
+            after: Some(RunCreated::key(&self.run_id)),
+            at: self.at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_kind_leaves_room_for_the_longest_subject() {
+        let longest: Subject = "x".repeat(160).parse().unwrap();
+        for kind in RecordKind::ALL {
+            let key = OnceKey::of(*kind, &longest);
+            assert_eq!(key.as_str().parse(), Ok(key));
+        }
+    }
+
+    #[test]
+    fn a_record_with_a_field_too_many_is_not_read() {
+        let line = r#"{"kind":"run.sealed","run_id":"20260601T105222Z-a-aaaaaa","at":"2026-06-01T10:52:22Z","status":"pass","pack_digest":"0101010101010101010101010101010101010101010101010101010101010101"}"#;
+        assert!(serde_json::from_str::<Record>(line).is_ok());
+        let more = line.replacen('{', r#"{"more":1,"#, 1);
+        assert!(serde_json::from_str::<Record>(&more).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn subjects_and_keys_are_one_line_without_spaces(
+            text in prop_oneof![any::<String>(), "[!-~]{0,220}", "[ -~\n]{0,20}"],
+        ) {
+            let plain = !text.is_empty() && text.chars().all(|c| ('!'..='~').contains(&c));
+            prop_assert_eq!(text.parse::<Subject>().is_ok(), plain && text.len() <= 160);
+            prop_assert_eq!(text.parse::<OnceKey>().is_ok(), plain && text.len() <= 200);
+        }
+    }
+}
