@@ -3,17 +3,19 @@
 use std::path::PathBuf;
 
 use cto_contract::ids::{BadId, RunId};
+use cto_contract::ledger::{Record, RunCreated, Seal};
+use cto_contract::text;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
-use sqlx::{AssertSqlSafe, Connection, Row};
+use sqlx::{AssertSqlSafe, Connection, Row, Sqlite, Transaction};
 
 use crate::cursor::Cursor;
-use crate::entries::{append, bad_record, entered};
+use crate::entries::{append, bad_record};
 use crate::error::{StoreError, at};
 use crate::index::{bind_row, read_row};
-use crate::ledger::{LedgerHead, Record};
+use crate::ledger::LedgerHead;
 use crate::open::{FileId, look};
 use crate::query::{Counts, Filter, Listing, Page, Rebuilt, State};
-use crate::run::{RunCreated, RunRow, RunSealed};
+use crate::run::{RunRow, RunSealed, TITLE_CHARS_MAX};
 use crate::sql::{self, Arg};
 
 pub(crate) struct Database {
@@ -34,86 +36,45 @@ impl Database {
         }
     }
 
-    pub(crate) async fn run_created(&mut self, run: &RunCreated) -> Result<LedgerHead, StoreError> {
+    /// Takes the write lock: what is read from here on stays true until the end of the transaction.
+    pub(crate) async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, StoreError> {
         self.still_there()?;
-        let at = at(&self.path);
-        let record = Record::created(run);
-        let mut tx = self.conn.begin_with(sql::BEGIN_WRITE).await.map_err(at)?;
-        let place = match entered(
-            &mut tx,
-            &self.path,
-            sql::LEDGER_CREATED,
-            &run.run_id,
-            &record,
-        )
-        .await?
-        {
-            Some(place) => place,
-            None => {
-                let place = append(&mut tx, &self.path, &record).await?;
-                sqlx::query(sql::INSERT_OPEN_RUN)
-                    .bind(run.run_id.as_str())
-                    .execute(&mut *tx)
-                    .await
-                    .map_err(at)?;
-                place
-            }
-        };
+        let begun = self.conn.begin_with(sql::BEGIN_WRITE).await;
+        begun.map_err(at(&self.path))
+    }
+
+    pub(crate) async fn run_created(&mut self, run: &RunCreated) -> Result<LedgerHead, StoreError> {
+        let path = self.path.clone();
+        let record = Record::RunCreated(RunCreated {
+            title: text::shorten(&run.title, TITLE_CHARS_MAX),
+            ..run.clone()
+        });
+        let mut tx = self.begin().await?;
+        let appended = append(&mut tx, &path, &record).await?;
         bind_row(sqlx::query(sql::INSERT_RUN_IF_ABSENT), &RunRow::from(run))
             .execute(&mut *tx)
             .await
-            .map_err(at)?;
-        tx.commit().await.map_err(at)?;
-        Ok(place)
+            .map_err(at(&path))?;
+        tx.commit().await.map_err(at(&path))?;
+        Ok(appended.place())
     }
 
     pub(crate) async fn run_sealed(&mut self, run: &RunSealed) -> Result<LedgerHead, StoreError> {
-        self.still_there()?;
-        let at = at(&self.path);
-        let record = Record::Sealed {
+        let path = self.path.clone();
+        let record = Record::RunSealed(Seal {
             run_id: run.run_id.clone(),
             at: run.finished_at,
             status: run.status,
             pack_digest: run.pack_digest.clone(),
-        };
-        let mut tx = self.conn.begin_with(sql::BEGIN_WRITE).await.map_err(at)?;
-        let place = match entered(
-            &mut tx,
-            &self.path,
-            sql::LEDGER_SEALED,
-            &run.run_id,
-            &record,
-        )
-        .await?
-        {
-            Some(place) => place,
-            None => {
-                let created = sqlx::query(sql::LEDGER_CREATED).bind(run.run_id.as_str());
-                if created
-                    .fetch_optional(&mut *tx)
-                    .await
-                    .map_err(at)?
-                    .is_none()
-                {
-                    return Err(StoreError::NeverCreated {
-                        run_id: run.run_id.clone(),
-                    });
-                }
-                let place = append(&mut tx, &self.path, &record).await?;
-                sqlx::query(sql::DELETE_OPEN_RUN)
-                    .bind(run.run_id.as_str())
-                    .execute(&mut *tx)
-                    .await
-                    .map_err(at)?;
-                place
-            }
-        };
+        });
+        let mut tx = self.begin().await?;
+        let appended = append(&mut tx, &path, &record).await?;
         bind_row(sqlx::query(sql::UPSERT_RUN), &RunRow::from(run))
             .execute(&mut *tx)
             .await
-            .map_err(at)?;
-        tx.commit().await.map_err(at)?;
-        Ok(place)
+            .map_err(at(&path))?;
+        tx.commit().await.map_err(at(&path))?;
+        Ok(appended.place())
     }
 
     pub(crate) async fn index_pack(&mut self, run: &RunSealed) -> Result<(), StoreError> {
@@ -279,26 +240,8 @@ impl Database {
             .map_err(at)?;
         let mut running = 0;
         for (seq, line) in unsealed {
-            let record = Record::read(&line).map_err(|e| bad_record(&self.path, seq, e))?;
-            if let Record::Created {
-                run_id,
-                case_id,
-                backend,
-                stage,
-                at: started_at,
-                title,
-                conformance,
-            } = record
-            {
-                let run = RunCreated {
-                    run_id,
-                    case_id,
-                    backend,
-                    stage,
-                    started_at,
-                    title,
-                    conformance,
-                };
+            let record = serde_json::from_str(&line).map_err(|e| bad_record(&self.path, seq, e))?;
+            if let Record::RunCreated(run) = record {
                 let statement =
                     bind_row(sqlx::query(sql::INSERT_RUN_IF_ABSENT), &RunRow::from(&run));
                 running += statement

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use cto_contract::ids::RunId;
+use cto_contract::ledger::{OnceKey, Subject};
+
+use crate::walk::BreakReason;
 
 /// A failure of the store. The message says what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +36,15 @@ pub enum StoreError {
         "`{path}` is a database of another program; move it away or choose another home with `--home`"
     )]
     Foreign { path: PathBuf },
+
+    #[error(
+        "the database `{path}` has format {found}, and this `cto` reads format {known} only; use the `cto` that made it, or move it away to begin a new ledger"
+    )]
+    OtherFormat {
+        path: PathBuf,
+        found: i64,
+        known: i64,
+    },
 
     #[error(
         "the database `{path}` has schema {found}, newer than {known} which this `cto` knows; use a newer `cto`"
@@ -94,14 +105,26 @@ pub enum StoreError {
     },
 
     #[error(
-        "the ledger already holds another `{kind}` for run `{run_id}`; a run is created once and sealed once"
+        "a `{kind}` record does not read back as it was written ({reason}), so it was not entered; this is a fault of `cto`"
     )]
-    Conflict { kind: &'static str, run_id: RunId },
+    Malformed {
+        kind: &'static str,
+        reason: BreakReason,
+    },
 
     #[error(
-        "the ledger holds no `run.created` for run `{run_id}`; enter the creation before the seal"
+        "the ledger already holds another record as `{once}`, its number {seq}; what is entered once stays as it is"
     )]
-    NeverCreated { run_id: RunId },
+    Conflict { once: OnceKey, seq: i64 },
+
+    #[error(
+        "the ledger holds no `{after}`, which `{kind}` of `{subject}` has to follow; enter that first"
+    )]
+    TooEarly {
+        kind: &'static str,
+        subject: Subject,
+        after: OnceKey,
+    },
 
     #[error("could not start the store's runtime")]
     Runtime { source: std::io::Error },
@@ -120,6 +143,7 @@ impl StoreError {
             Self::ReadOnly { .. } => "store_read_only",
             Self::Full { .. } => "store_full",
             Self::Foreign { .. } => "store_foreign",
+            Self::OtherFormat { .. } => "store_other_format",
             Self::Newer { .. } => "store_newer",
             Self::NotAFile { .. } => "store_not_a_file",
             Self::Orphaned { .. } => "store_orphaned",
@@ -129,8 +153,9 @@ impl StoreError {
             Self::Statement { .. } => "store_statement",
             Self::BadColumn { .. } => "store_bad_column",
             Self::BadRecord { .. } => "store_bad_record",
+            Self::Malformed { .. } => "store_malformed_record",
             Self::Conflict { .. } => "store_conflict",
-            Self::NeverCreated { .. } => "store_never_created",
+            Self::TooEarly { .. } => "store_too_early",
             Self::Runtime { .. } => "store_runtime",
         }
     }

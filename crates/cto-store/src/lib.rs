@@ -1,8 +1,11 @@
 //! The index of runs and the ledger, both in `<home>/cto.db`.
 //!
 //! - The index is a projection of packs. It may be thrown away and rebuilt; nothing decides on it alone.
-//! - The ledger is authoritative: append-only, hash-chained, never rebuilt, and every run is in it twice: created
-//!   and sealed. Both are entered at most once, so that recovery may enter them again.
+//! - The ledger is authoritative: append-only, hash-chained, never rebuilt. It takes every kind of record of
+//!   [`cto_contract::ledger`] the same way; nothing here knows a kind but the index of runs.
+//! - A record with a once-key enters once: the same again changes nothing, so that recovery may enter it again, and
+//!   another under that key is refused. What a decision rests on is read in the transaction that appends it
+//!   ([`Store::transact`]).
 //! - A row of the index and its ledger record are written in one transaction or not at all.
 //! - A database file appears complete, by one link, or not at all; it is never made in place.
 //! - A commit outlives the process at once, and a power cut once the log is synced (at a checkpoint). What a power cut
@@ -24,12 +27,15 @@ mod query;
 mod run;
 mod sql;
 mod store;
+mod transaction;
 mod walk;
 
+pub use cto_contract::ledger::RunCreated;
 pub use cursor::{BadCursor, Cursor};
 pub use error::StoreError;
-pub use ledger::{LedgerEntry, LedgerHead, LedgerInit, LedgerListing, LedgerPage};
+pub use ledger::{Appended, Found, LedgerEntry, LedgerHead, LedgerInit, LedgerListing, LedgerPage};
 pub use query::{Counts, Filter, Listing, PAGE_ROWS_MAX, Page, Rebuilt, State};
-pub use run::{RunCreated, RunRow, RunSealed};
+pub use run::{RunRow, RunSealed};
 pub use store::Store;
+pub use transaction::LedgerTransaction;
 pub use walk::{Break, BreakReason, LedgerCheck};

@@ -18,11 +18,13 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use crate::database::Database;
 use crate::entries::append;
 use crate::error::{StoreError, at, primary_code};
-use crate::ledger::{LedgerInit, Record};
+use crate::ledger::LedgerInit;
 use crate::sql;
 
-/// Marks the file as ours: "cto" and a format number, in the field that SQLite keeps for programs.
-const APPLICATION_ID: i64 = 0x6374_6f01;
+/// Marks the file as ours, in the field that SQLite keeps for programs: "cto", and in its last byte the format.
+const APPLICATION: i64 = 0x6374_6f00;
+/// Raised when a database is laid out so differently that no step leads from one to the other.
+const FORMAT: i64 = 2;
 /// Schema steps; the version of a database is how many of them it has.
 const MIGRATIONS: &[&str] = &[include_str!(
     "../migrations/sqlite/0001_index_and_ledger.sql"
@@ -173,13 +175,13 @@ async fn build(draft: &Path, init: &LedgerInit) -> Result<(), StoreError> {
         .await
         .map_err(at)?;
     let mut tx = conn.begin_with(sql::BEGIN_WRITE).await.map_err(at)?;
-    let mark = format!("PRAGMA application_id = {APPLICATION_ID}");
+    let mark = format!("PRAGMA application_id = {}", APPLICATION | FORMAT);
     sqlx::raw_sql(AssertSqlSafe(mark))
         .execute(&mut *tx)
         .await
         .map_err(at)?;
     apply(&mut tx, MIGRATIONS, 0).await.map_err(at)?;
-    append(&mut tx, draft, &Record::genesis(init)).await?;
+    append(&mut tx, draft, &init.genesis()).await?;
     tx.commit().await.map_err(at)?;
     sqlx::raw_sql("PRAGMA journal_mode = WAL")
         .execute(&mut conn)
@@ -233,9 +235,17 @@ async fn pending(
         .fetch_one(conn)
         .await
         .map_err(at(path))?;
-    if application != APPLICATION_ID {
+    if application & !0xff != APPLICATION {
         return Err(StoreError::Foreign {
             path: path.to_owned(),
+        });
+    }
+    let format = application & 0xff;
+    if format != FORMAT {
+        return Err(StoreError::OtherFormat {
+            path: path.to_owned(),
+            found: format,
+            known: FORMAT,
         });
     }
     let known = i64::try_from(steps.len()).unwrap_or(i64::MAX);

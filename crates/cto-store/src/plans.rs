@@ -25,7 +25,8 @@ async fn fill(conn: &mut SqliteConnection) {
          NULL, NULL, NULL, NULL, NULL, 'a title', 0 FROM n"
     );
     let ledger = format!(
-        "DROP TRIGGER ledger_only_append; {numbers} INSERT INTO ledger SELECT i + 1, 'p', 'd', 'run.created', {id}, '{{}}' FROM n"
+        "DROP TRIGGER ledger_only_append; DROP TRIGGER open_runs_created; {numbers} INSERT INTO ledger \
+         SELECT i + 1, 'p', 'd', 'run.created', {id}, 'run.created:' || {id}, '2026', '{{}}' FROM n"
     );
     for statement in [runs, ledger] {
         sqlx::raw_sql(AssertSqlSafe(statement))
@@ -103,12 +104,13 @@ async fn check(path: &Path) {
         sql::GET_RUN,
         sql::FIND_PREFIX,
         sql::LEDGER_GENESIS,
-        sql::LEDGER_CREATED,
-        sql::LEDGER_SEALED,
+        sql::LEDGER_ONCE,
+        sql::LEDGER_LAST,
         sql::LEDGER_PAGE,
-        sql::DELETE_OPEN_RUN,
-        // What the guard of the ledger asks on every insert, besides the two above.
+        sql::LEDGER_PAGE_OF_KIND,
+        // What the guards of the ledger ask and do on every insert, besides what is above.
         "SELECT MAX(seq) FROM ledger",
+        "DELETE FROM open_runs WHERE run_id = $1",
     ] {
         let found = plan(conn, statement).await;
         assert!(

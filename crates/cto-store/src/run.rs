@@ -1,7 +1,8 @@
-//! What is known of a run: at its creation, at its seal, and as a row of the index.
+//! What the index knows of a run: at its seal, and as a row. What the ledger knows is in the contract.
 
 use cto_contract::blocker::BlockerCode;
 use cto_contract::ids::{CaseId, Digest, RunId};
+use cto_contract::ledger::RunCreated;
 use cto_contract::text;
 use cto_contract::time::Utc;
 use cto_contract::trust::Origin;
@@ -13,18 +14,6 @@ use serde::{Deserialize, Serialize};
 pub(crate) const TITLE_CHARS_MAX: usize = 200;
 /// Longest reason in the index.
 const REASON_CHARS_MAX: usize = 400;
-
-/// A run that got its id.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RunCreated {
-    pub run_id: RunId,
-    pub case_id: CaseId,
-    pub backend: Lane,
-    pub stage: Stage,
-    pub started_at: Utc,
-    pub title: String,
-    pub conformance: bool,
-}
 
 /// A run whose pack is sealed: everything the index shows of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -15,10 +15,15 @@ macro_rules! values {
         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
     };
 }
+macro_rules! entry {
+    () => {
+        "SELECT seq, prev, digest, kind, subject, once, at, record FROM ledger"
+    };
+}
 macro_rules! only_created {
     () => {
         " FROM ledger c WHERE c.kind = 'run.created' AND NOT EXISTS \
-         (SELECT 1 FROM ledger s WHERE s.kind = 'run.sealed' AND s.run_id = c.run_id)"
+         (SELECT 1 FROM ledger s WHERE s.once = 'run.sealed:' || c.subject)"
     };
 }
 
@@ -53,21 +58,22 @@ pub(crate) const FIND_PREFIX: &str =
     "SELECT run_id FROM runs WHERE run_id >= $1 AND run_id < $2 ORDER BY run_id DESC LIMIT $3";
 pub(crate) const COUNTS: &str = "SELECT state, runs FROM run_counts";
 
-pub(crate) const INSERT_OPEN_RUN: &str =
-    "INSERT INTO open_runs (run_id) VALUES ($1) ON CONFLICT (run_id) DO NOTHING";
-pub(crate) const DELETE_OPEN_RUN: &str = "DELETE FROM open_runs WHERE run_id = $1";
 pub(crate) const OPEN_RUNS: &str = "SELECT run_id FROM open_runs ORDER BY run_id";
 
+pub(crate) const LEDGER_APPEND: &str = "INSERT INTO ledger \
+     (seq, prev, digest, kind, subject, once, at, record) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
 pub(crate) const LEDGER_HEAD: &str = "SELECT seq, digest FROM ledger ORDER BY seq DESC LIMIT 1";
 pub(crate) const LEDGER_GENESIS: &str = "SELECT digest FROM ledger WHERE seq = 1";
-pub(crate) const LEDGER_APPEND: &str =
-    "INSERT INTO ledger (seq, prev, digest, kind, run_id, record) VALUES ($1, $2, $3, $4, $5, $6)";
-// One text for each kind: the planner takes the partial index only when the kind is written out.
-pub(crate) const LEDGER_CREATED: &str =
-    "SELECT seq, digest, record FROM ledger WHERE kind = 'run.created' AND run_id = $1";
-pub(crate) const LEDGER_SEALED: &str =
-    "SELECT seq, digest, record FROM ledger WHERE kind = 'run.sealed' AND run_id = $1";
-pub(crate) const LEDGER_PAGE: &str = "SELECT seq, prev, digest, kind, run_id, record FROM ledger WHERE seq > $1 ORDER BY seq LIMIT $2";
+pub(crate) const LEDGER_ONCE: &str = concat!(entry!(), " WHERE once = $1");
+pub(crate) const LEDGER_LAST: &str = concat!(
+    entry!(),
+    " WHERE subject = $1 AND kind = $2 ORDER BY seq DESC LIMIT 1"
+);
+pub(crate) const LEDGER_PAGE: &str = concat!(entry!(), " WHERE seq > $1 ORDER BY seq LIMIT $2");
+pub(crate) const LEDGER_PAGE_OF_KIND: &str = concat!(
+    entry!(),
+    " WHERE seq > $1 AND kind = $3 ORDER BY seq LIMIT $2"
+);
 
 // A rebuild collects rows aside, so that it holds the write lock only for the swap and not while packs are read.
 pub(crate) const REBUILD_BEGIN: &str = concat!(
@@ -83,8 +89,8 @@ pub(crate) const REBUILD_COLLECT: &str = concat!(
     " ON CONFLICT (run_id) DO NOTHING"
 );
 /// Keeps what was entered after the rebuild began.
-pub(crate) const REBUILD_CLEAR: &str = "DELETE FROM runs WHERE run_id NOT IN \
-     (SELECT run_id FROM ledger WHERE seq > $1 AND run_id IS NOT NULL)";
+pub(crate) const REBUILD_CLEAR: &str =
+    "DELETE FROM runs WHERE run_id NOT IN (SELECT subject FROM ledger WHERE seq > $1)";
 pub(crate) const REBUILD_FILL: &str = concat!(
     "INSERT INTO runs (",
     columns!(),
@@ -96,12 +102,12 @@ pub(crate) const REBUILD_UNSEALED: &str =
     concat!("SELECT c.seq, c.record", only_created!(), " ORDER BY c.seq");
 pub(crate) const REBUILD_OPEN_CLEAR: &str = "DELETE FROM open_runs";
 pub(crate) const REBUILD_OPEN_FILL: &str = concat!(
-    "INSERT INTO open_runs (run_id) SELECT c.run_id",
+    "INSERT INTO open_runs (run_id) SELECT c.subject",
     only_created!()
 );
-pub(crate) const REBUILD_MISSING: &str = "SELECT COUNT(*) FROM ledger WHERE kind = 'run.sealed' AND run_id NOT IN (SELECT run_id FROM runs)";
+pub(crate) const REBUILD_MISSING: &str = "SELECT COUNT(*) FROM ledger WHERE kind = 'run.sealed' AND subject NOT IN (SELECT run_id FROM runs)";
 pub(crate) const REBUILD_UNKNOWN: &str = "SELECT COUNT(*) FROM runs WHERE NOT EXISTS \
-     (SELECT 1 FROM ledger l WHERE l.kind = 'run.created' AND l.run_id = runs.run_id)";
+     (SELECT 1 FROM ledger l WHERE l.once = 'run.created:' || runs.run_id)";
 pub(crate) const REBUILD_END: &str = "DROP TABLE rebuilt";
 
 /// A value to bind.

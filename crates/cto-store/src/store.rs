@@ -4,15 +4,18 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cto_contract::ids::{Digest, RunId};
+use cto_contract::ledger::{LedgerRecord, OnceKey, RunCreated};
 use sqlx::Connection as _;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::database::Database;
+use crate::entries;
 use crate::error::{StoreError, at};
-use crate::ledger::{LedgerHead, LedgerInit, LedgerListing, LedgerPage};
+use crate::ledger::{Appended, Found, LedgerHead, LedgerInit, LedgerListing, LedgerPage};
 use crate::open::open;
 use crate::query::{Counts, Filter, Listing, Page, Rebuilt};
-use crate::run::{RunCreated, RunRow, RunSealed};
+use crate::run::{RunRow, RunSealed};
+use crate::transaction::LedgerTransaction;
 use crate::walk::LedgerCheck;
 
 /// Rows that a rebuild holds in memory at once.
@@ -118,6 +121,40 @@ impl Store {
         }
     }
 
+    /// Does `work` in one write transaction: what it finds stays true until what it appends is in. If it fails,
+    /// nothing of it stays.
+    ///
+    /// Every other writer waits meanwhile, so `work` only looks and appends; it must not call the store itself.
+    pub fn transact<T, E: From<StoreError>>(
+        &self,
+        work: impl FnOnce(&mut LedgerTransaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut database = self.database();
+        let mut transaction = LedgerTransaction::begin(&self.runtime, &mut database)?;
+        match work(&mut transaction) {
+            Ok(done) => {
+                transaction.commit()?;
+                Ok(done)
+            }
+            Err(error) => {
+                transaction.roll_back();
+                Err(error)
+            }
+        }
+    }
+
+    /// Appends one record of any kind.
+    pub fn append(&self, record: &impl LedgerRecord) -> Result<Appended, StoreError> {
+        self.transact(|ledger| ledger.append(record))
+    }
+
+    /// The record with this key.
+    pub fn find<R: LedgerRecord>(&self, once: &OnceKey) -> Result<Option<Found<R>>, StoreError> {
+        let database = &mut *self.database();
+        self.runtime
+            .block_on(entries::find(&mut database.conn, &database.path, once))
+    }
+
     /// The digest of the genesis.
     pub fn ledger_id(&self) -> Result<Digest, StoreError> {
         self.runtime.block_on(self.database().ledger_id())
@@ -125,7 +162,9 @@ impl Store {
 
     /// The last record.
     pub fn ledger_head(&self) -> Result<LedgerHead, StoreError> {
-        self.runtime.block_on(self.database().ledger_head())
+        let database = &mut *self.database();
+        self.runtime
+            .block_on(entries::head(&mut database.conn, &database.path))
     }
 
     pub fn ledger_entries(&self, page: LedgerPage) -> Result<LedgerListing, StoreError> {

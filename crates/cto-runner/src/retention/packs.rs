@@ -6,10 +6,11 @@ use std::io::{BufRead as _, BufReader, Read as _};
 
 use cto_contract::artifact::{ATTESTATION, EVENTS};
 use cto_contract::event::{EventKind, RunEvent};
-use cto_contract::ids::{Digest, RunId};
+use cto_contract::ids::RunId;
+use cto_contract::ledger::{Record, Seal};
 use cto_contract::time::Utc;
 use cto_evidence::pack::PackDir;
-use cto_store::{LedgerPage, PAGE_ROWS_MAX, RunSealed};
+use cto_store::RunSealed;
 
 use super::{GONE, Item, ItemKind, Kept, RetentionError, item, remove as remove_tree, tombstone};
 use crate::harness::{Harness, index_row};
@@ -26,12 +27,12 @@ pub(super) fn survey(
     days: u32,
 ) -> Result<(Vec<Item>, Vec<Kept>), RetentionError> {
     let cutoff = now.plus_seconds(-i64::from(days) * super::DAY_SECONDS);
-    let ledger = sealed_in_ledger(harness)?;
+    check_ledger(harness)?;
     let ids = reference::packs(&harness.home)?;
     let mut going = BTreeSet::new();
     let mut kept = Vec::new();
     for id in &ids {
-        match judge(harness, id, cutoff, &ledger) {
+        match judge(harness, id, cutoff) {
             Age::Young => {}
             Age::Old(Ok(())) => {
                 going.insert(id.clone());
@@ -64,7 +65,7 @@ enum Age {
     Old(Result<(), String>),
 }
 
-fn judge(harness: &Harness, id: &RunId, cutoff: Utc, ledger: &BTreeMap<RunId, Digest>) -> Age {
+fn judge(harness: &Harness, id: &RunId, cutoff: Utc) -> Age {
     let home = &harness.home;
     // The id begins with when the run started: a pack that is younger need not be read.
     let is_young =
@@ -79,24 +80,18 @@ fn judge(harness: &Harness, id: &RunId, cutoff: Utc, ledger: &BTreeMap<RunId, Di
     if row.finished_at > cutoff {
         return Age::Young;
     }
-    Age::Old(may_go(harness, id, &row, ledger))
+    Age::Old(may_go(harness, id, &row))
 }
 
-fn may_go(
-    harness: &Harness,
-    id: &RunId,
-    row: &RunSealed,
-    ledger: &BTreeMap<RunId, Digest>,
-) -> Result<(), String> {
+fn may_go(harness: &Harness, id: &RunId, row: &RunSealed) -> Result<(), String> {
     if row.run_id != *id {
         return Err(format!("the pack in it is of run {}", row.run_id));
     }
-    match ledger.get(id) {
+    let seal = harness.store().find(&Seal::key(id));
+    match seal.map_err(|e| crate::error_chain(&e))?.map(|s| s.record) {
+        Some(Record::RunSealed(seal)) if seal.pack_digest == row.pack_digest => {}
+        Some(_) => return Err("the ledger knows another pack of this run".to_owned()),
         None => return Err("the ledger does not know it".to_owned()),
-        Some(digest) if *digest != row.pack_digest => {
-            return Err("the ledger knows another pack of this run".to_owned());
-        }
-        Some(_) => {}
     }
     if harness.home.addenda(id).symlink_metadata().is_ok() {
         return Err("it has addenda".to_owned());
@@ -125,30 +120,15 @@ fn keep_parents(
     }
 }
 
-/// Digests of sealed packs, from a ledger that holds.
-fn sealed_in_ledger(harness: &Harness) -> Result<BTreeMap<RunId, Digest>, RetentionError> {
-    if let Some(broken) = harness.store().verify_ledger()?.broken {
-        return Err(RetentionError::Ledger {
+/// Packs are compared only with a ledger that holds.
+fn check_ledger(harness: &Harness) -> Result<(), RetentionError> {
+    match harness.store().verify_ledger()?.broken {
+        Some(broken) => Err(RetentionError::Ledger {
             seq: broken.seq,
             reason: broken.reason,
-        });
+        }),
+        None => Ok(()),
     }
-    let mut sealed = BTreeMap::new();
-    let mut after = Some(0);
-    while let Some(from) = after {
-        let page = harness.store().ledger_entries(LedgerPage {
-            after: from,
-            limit: PAGE_ROWS_MAX,
-        })?;
-        for entry in page.entries.into_iter().filter(|e| e.kind == "run.sealed") {
-            let digest = entry.record.get("pack_digest").and_then(|d| d.as_str());
-            if let (Some(run_id), Some(Ok(digest))) = (entry.run_id, digest.map(str::parse)) {
-                sealed.insert(run_id, digest);
-            }
-        }
-        after = page.next;
-    }
-    Ok(sealed)
 }
 
 /// The run that this one is a new attempt of, as its log says.

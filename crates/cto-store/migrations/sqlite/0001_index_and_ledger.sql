@@ -43,19 +43,21 @@ CREATE TRIGGER runs_count_delete AFTER DELETE ON runs BEGIN
     UPDATE run_counts SET runs = runs - 1 WHERE state = COALESCE(OLD.status, 'running');
 END;
 
--- The ledger: append-only and hash-chained. Nothing rebuilds it.
+-- The ledger: append-only and hash-chained. Nothing rebuilds it. All kinds of record stand in it alike: no column, index
+-- or guard knows a kind.
 CREATE TABLE ledger (
-    seq    BIGINT NOT NULL PRIMARY KEY,
-    prev   TEXT   NOT NULL,
-    digest TEXT   NOT NULL,
-    kind   TEXT   NOT NULL,
-    run_id TEXT,
-    record TEXT   NOT NULL
+    seq     BIGINT NOT NULL PRIMARY KEY,
+    prev    TEXT   NOT NULL,
+    digest  TEXT   NOT NULL,
+    kind    TEXT   NOT NULL,
+    subject TEXT   NOT NULL, -- what the record is about
+    once    TEXT,            -- of a key there is at most one record, ever
+    at      TEXT   NOT NULL, -- as the record says, fixed width
+    record  TEXT   NOT NULL  -- RFC 8785 JSON
 );
--- A run is created once and sealed once. Two indexes, because the planner takes a partial one only when a query repeats
--- its condition word for word.
-CREATE UNIQUE INDEX ledger_created_once ON ledger (run_id) WHERE kind = 'run.created';
-CREATE UNIQUE INDEX ledger_sealed_once  ON ledger (run_id) WHERE kind = 'run.sealed';
+CREATE UNIQUE INDEX ledger_once ON ledger (once);
+CREATE INDEX ledger_by_kind    ON ledger (kind, seq);
+CREATE INDEX ledger_by_subject ON ledger (subject, kind, seq);
 
 CREATE TRIGGER ledger_no_update BEFORE UPDATE ON ledger BEGIN
     SELECT RAISE(ABORT, 'the ledger is append-only');
@@ -68,13 +70,19 @@ CREATE TRIGGER ledger_only_append BEFORE INSERT ON ledger
 WHEN NEW.seq <> COALESCE((SELECT MAX(seq) FROM ledger), 0) + 1
   OR NEW.prev <> COALESCE((SELECT digest FROM ledger ORDER BY seq DESC LIMIT 1),
                           '0000000000000000000000000000000000000000000000000000000000000000')
-  OR (NEW.kind = 'run.created' AND EXISTS (SELECT 1 FROM ledger WHERE kind = 'run.created' AND run_id = NEW.run_id))
-  OR (NEW.kind = 'run.sealed' AND EXISTS (SELECT 1 FROM ledger WHERE kind = 'run.sealed' AND run_id = NEW.run_id))
+  OR EXISTS (SELECT 1 FROM ledger WHERE once = NEW.once)
 BEGIN
     SELECT RAISE(ABORT, 'the ledger is append-only');
 END;
 
--- Runs in the ledger that were created and not sealed: what recovery looks at, without a walk over the ledger.
+-- Runs in the ledger that were created and not sealed: what recovery looks at, without a walk over the ledger. Part of
+-- the index; kept by triggers, so that no way into the ledger can forget it.
 CREATE TABLE open_runs (
     run_id TEXT NOT NULL PRIMARY KEY
 );
+CREATE TRIGGER open_runs_created AFTER INSERT ON ledger WHEN NEW.kind = 'run.created' BEGIN
+    INSERT INTO open_runs (run_id) VALUES (NEW.subject) ON CONFLICT (run_id) DO NOTHING;
+END;
+CREATE TRIGGER open_runs_sealed AFTER INSERT ON ledger WHEN NEW.kind = 'run.sealed' BEGIN
+    DELETE FROM open_runs WHERE run_id = NEW.subject;
+END;

@@ -1,12 +1,11 @@
 //! The ledger: entered once, never changed, and found out when it was.
 
 use cto_contract::ids::Digest;
+use cto_contract::ledger::{RecordKind, Seal};
 use cto_contract::words::RunStatus;
-use cto_store::{Break, BreakReason, LedgerPage, StoreError};
+use cto_store::{Break, BreakReason, LedgerPage, RunCreated, StoreError};
 
-use crate::sample::{created, home, raw, sealed, store};
-
-const NO_TRIGGERS: &str = "DROP TRIGGER ledger_no_update; DROP TRIGGER ledger_no_delete; DROP TRIGGER ledger_only_append;";
+use crate::sample::{NO_TRIGGERS, created, home, raw, sealed, store};
 
 #[test]
 fn a_run_entered_twice_stands_in_the_ledger_once() {
@@ -43,7 +42,8 @@ fn a_run_is_created_once_and_sealed_once_and_in_this_order() {
     let run = created(1, 0);
     let pack = sealed(&run, RunStatus::Pass);
     assert!(
-        matches!(store.run_sealed(&pack), Err(StoreError::NeverCreated { run_id }) if run_id == run.run_id)
+        matches!(store.run_sealed(&pack), Err(StoreError::TooEarly { kind: "run.sealed", after, .. })
+            if after == RunCreated::key(&run.run_id))
     );
     store.run_created(&run).unwrap();
     store.run_sealed(&pack).unwrap();
@@ -52,28 +52,19 @@ fn a_run_is_created_once_and_sealed_once_and_in_this_order() {
     other.conformance = true;
     assert!(matches!(
         store.run_created(&other),
-        Err(StoreError::Conflict {
-            kind: "run.created",
-            ..
-        })
+        Err(StoreError::Conflict { once, seq: 2 }) if once == RunCreated::key(&run.run_id)
     ));
     let mut other = pack.clone();
     other.pack_digest = Digest::from_bytes(&[1; 32]);
     assert!(matches!(
         store.run_sealed(&other),
-        Err(StoreError::Conflict {
-            kind: "run.sealed",
-            ..
-        })
+        Err(StoreError::Conflict { once, seq: 3 }) if once == Seal::key(&run.run_id)
     ));
     let mut other = pack;
     other.status = RunStatus::Blocked;
     assert!(matches!(
         store.run_sealed(&other),
-        Err(StoreError::Conflict {
-            kind: "run.sealed",
-            ..
-        })
+        Err(StoreError::Conflict { once, seq: 3 }) if once == Seal::key(&run.run_id)
     ));
 
     assert_eq!(
@@ -85,34 +76,30 @@ fn a_run_is_created_once_and_sealed_once_and_in_this_order() {
 }
 
 #[test]
-fn another_title_is_no_conflict() {
-    let (_dir, path) = home();
-    let store = store(&path);
-    let mut run = created(1, 0);
-    store.run_created(&run).unwrap();
-    run.title = "another".to_owned();
-    store.run_created(&run).unwrap();
-}
-
-#[test]
 fn raw_sql_cannot_change_the_ledger() {
     let (_dir, path) = home();
     let store = store(&path);
     let run = created(1, 0);
     store.run_created(&run).unwrap();
-    let id = &run.run_id;
+    let later = "'later', 's', NULL, '2026', '{}'";
+    let again = "kind, subject, once, at, record";
     for attack in [
         "UPDATE ledger SET record = '{}' WHERE seq = 2".to_owned(),
         "DELETE FROM ledger WHERE seq = 2".to_owned(),
         "DELETE FROM ledger".to_owned(),
-        "INSERT OR REPLACE INTO ledger VALUES (2, 'x', 'x', 'run.created', NULL, '{}')".to_owned(),
-        "INSERT INTO ledger VALUES (9, 'x', 'x', 'later', NULL, '{}')".to_owned(),
-        "INSERT INTO ledger VALUES (3, 'not the head', 'x', 'later', NULL, '{}')".to_owned(),
-        format!("INSERT OR REPLACE INTO ledger SELECT 3, digest, 'x', 'run.created', '{id}', '{{}}' FROM ledger WHERE seq = 2"),
-        "REPLACE INTO ledger SELECT 1, prev, digest, kind, run_id, record FROM ledger WHERE seq = 2".to_owned(),
+        format!("INSERT OR REPLACE INTO ledger VALUES (2, 'x', 'x', {later})"),
+        format!("INSERT INTO ledger VALUES (9, 'x', 'x', {later})"),
+        format!("INSERT INTO ledger VALUES (3, 'not the head', 'x', {later})"),
+        format!(
+            "INSERT OR REPLACE INTO ledger SELECT 3, digest, 'x', {again} FROM ledger WHERE seq = 2"
+        ),
+        format!("REPLACE INTO ledger SELECT 1, prev, digest, {again} FROM ledger WHERE seq = 2"),
     ] {
         let error = raw(&path, &attack).expect_err(&attack);
-        assert!(error.to_string().contains("the ledger is append-only"), "{attack}: {error}");
+        assert!(
+            error.to_string().contains("the ledger is append-only"),
+            "{attack}: {error}"
+        );
     }
     assert_eq!(store.verify_ledger().unwrap().broken, None);
     assert_eq!(store.ledger_head().unwrap().seq, 2);
@@ -134,7 +121,7 @@ fn an_attacker_who_drops_the_triggers_is_found_by_number() {
         assert_eq!(found.head.map_or(0, |head| head.seq), found.entries);
         found.broken.map(|Break { seq, reason }| (seq, reason))
     };
-    use BreakReason::{Columns, Digest, Genesis, Previous, Record, Sequence};
+    use BreakReason::{Digest, Genesis, Previous, Record, Sequence};
     assert_eq!(
         check("UPDATE ledger SET record = replace(record, 'fail', 'pass') WHERE seq = 5"),
         Some((5, Digest))
@@ -148,12 +135,12 @@ fn an_attacker_who_drops_the_triggers_is_found_by_number() {
         Some((6, Previous))
     );
     assert_eq!(
-        check("UPDATE ledger SET run_id = NULL WHERE seq = 8"),
-        Some((8, Columns))
+        check("UPDATE ledger SET subject = 'another' WHERE seq = 8"),
+        Some((8, Digest))
     );
     assert_eq!(
         check("UPDATE ledger SET kind = 'run.other' WHERE seq = 4"),
-        Some((4, Columns))
+        Some((4, Digest))
     );
     assert_eq!(
         check("UPDATE ledger SET record = x'00' WHERE seq = 4"),
@@ -170,7 +157,7 @@ fn an_attacker_who_drops_the_triggers_is_found_by_number() {
     assert_eq!(check("DELETE FROM ledger"), Some((1, Genesis)));
     assert_eq!(
         check(
-            "INSERT INTO ledger SELECT -3, prev, digest, kind, 'x', record FROM ledger WHERE seq = 2"
+            "INSERT INTO ledger SELECT -3, prev, digest, kind, subject, 'x', at, record FROM ledger WHERE seq = 2"
         ),
         Some((1, Sequence))
     );
@@ -193,7 +180,11 @@ fn the_ledger_is_read_page_by_page() {
     let mut after = 0;
     loop {
         let page = store
-            .ledger_entries(LedgerPage { after, limit: 2 })
+            .ledger_entries(LedgerPage {
+                kind: None,
+                after,
+                limit: 2,
+            })
             .unwrap();
         assert!(page.entries.len() <= 2);
         seen.extend(page.entries);
@@ -210,4 +201,18 @@ fn the_ledger_is_read_page_by_page() {
     assert_eq!(seen[0].digest, store.ledger_id().unwrap());
     assert_eq!(seen[1].record["case_id"], "even");
     assert!(seen.windows(2).all(|pair| pair[1].prev == pair[0].digest));
+
+    let pack = sealed(&created(2, 0), RunStatus::Pass);
+    store.run_sealed(&pack).unwrap();
+    let of_kind = |kind| {
+        let page = LedgerPage {
+            kind: Some(kind),
+            after: 3,
+            limit: 100,
+        };
+        let numbers = store.ledger_entries(page).unwrap().entries.into_iter();
+        numbers.map(|entry| entry.seq).collect::<Vec<_>>()
+    };
+    assert_eq!(of_kind(RecordKind::RunCreated), [4, 5]);
+    assert_eq!(of_kind(RecordKind::RunSealed), [6]);
 }

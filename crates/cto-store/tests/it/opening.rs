@@ -137,6 +137,24 @@ fn a_database_of_another_program_is_refused() {
 }
 
 #[test]
+fn a_database_of_another_format_is_refused_and_left_as_it_was() {
+    let (_dir, path) = home();
+    store(&path).close().unwrap();
+    for format in [1, 3] {
+        raw(
+            &path,
+            &format!("PRAGMA application_id = {}", 0x6374_6f00 | format),
+        )
+        .unwrap();
+        let before = fs::read(&path).unwrap();
+        assert!(
+            matches!(refusal(&path), StoreError::OtherFormat { found, known: 2, .. } if found == format)
+        );
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+}
+
+#[test]
 fn a_newer_schema_is_refused() {
     let (_dir, path) = home();
     drop(store(&path));

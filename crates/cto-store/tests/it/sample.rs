@@ -12,6 +12,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tempfile::TempDir;
 
+/// What an attacker drops first.
+pub(crate) const NO_TRIGGERS: &str = "DROP TRIGGER ledger_no_update; DROP TRIGGER ledger_no_delete; DROP TRIGGER ledger_only_append;";
+
 pub(crate) fn init() -> LedgerInit {
     LedgerInit {
         random: [42; 32],
