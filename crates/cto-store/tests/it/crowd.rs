@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
 use cto_contract::words::RunStatus;
-use cto_store::{Filter, Page, Store};
+use cto_store::{Appended, Filter, Found, Page, Store, StoreError};
 
-use crate::sample::{created, home, init, sealed, store};
+use crate::sample::{created, home, init, sealed, store, time};
+use crate::seam::{Dummy, Refused, admit, consume, consumed, grant};
 
 const CROWD: u32 = 100;
 const CHILD_PATH: &str = "CTO_STORE_TEST_PATH";
@@ -100,6 +101,126 @@ fn one_process_enters_one_run() {
     let path = std::env::var_os(CHILD_PATH).map_or(alone, PathBuf::from);
     let number = std::env::var(CHILD_NUMBER).map_or(0, |n| n.parse().unwrap());
     enter_one_run(&path, number);
+}
+
+/// Eight processes, ten grants: each process tries each grant 25 times, 2,000 tries in all.
+const TAKERS: u32 = 8;
+const GRANTS: u32 = 10;
+const ROUNDS: u32 = 25;
+
+fn give_grants(store: &Store) {
+    let admitted = admit(store);
+    for number in 0..GRANTS {
+        grant(store, &format!("g{number}"), &admitted);
+    }
+}
+
+/// Tries every grant again and again, each time as another run, and returns those that it won.
+fn try_every_grant(store: &Store, taker: u32) -> Vec<(String, String)> {
+    let mut won = Vec::new();
+    for round in 0..ROUNDS {
+        for number in 0..GRANTS {
+            let grant = format!("g{}", (number + taker) % GRANTS);
+            let run = format!("r-{taker}-{round}-{number}");
+            match consume(store, &grant, &run, time(2)) {
+                Ok(Appended::New(_)) => won.push((grant, run)),
+                Err(Refused::Store(StoreError::Conflict { once, .. })) => {
+                    assert_eq!(once, consumed(&grant));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    won
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test starts itself again: locks between processes differ from those between threads"
+)]
+fn of_thousands_of_tries_by_eight_processes_one_consumes_each_grant() {
+    let (_dir, path) = home();
+    let store = store(&path);
+    give_grants(&store);
+    let program = std::env::current_exe().unwrap();
+    let mut children: Vec<_> = (0..TAKERS)
+        .map(|taker| {
+            std::process::Command::new(&program)
+                .args([
+                    "--exact",
+                    "crowd::one_process_tries_every_grant",
+                    "--nocapture",
+                ])
+                .env(CHILD_PATH, &path)
+                .env(CHILD_NUMBER, taker.to_string())
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for child in &mut children {
+        drop(child.stdin.take());
+    }
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let mut claimed = Vec::new();
+    for taker in 0..TAKERS {
+        let text = std::fs::read_to_string(wins(&path, taker)).unwrap();
+        let won: Vec<(String, String)> = serde_json::from_str(&text).unwrap();
+        claimed.extend(won);
+    }
+    claimed.sort();
+    let entered: Vec<(String, String)> = (0..GRANTS)
+        .map(|number| {
+            let found: Found<Dummy> = store
+                .find(&consumed(&format!("g{number}")))
+                .unwrap()
+                .unwrap();
+            let Dummy::Consumed { grant, by, .. } = found.record else {
+                panic!("{found:?}")
+            };
+            (grant, by)
+        })
+        .collect();
+    assert_eq!(
+        claimed, entered,
+        "who thinks to have won is who stands in the ledger"
+    );
+    let walk = store.verify_ledger().unwrap();
+    assert_eq!(
+        (walk.broken, walk.entries),
+        (None, 2 + 2 * u64::from(GRANTS))
+    );
+}
+
+fn wins(path: &Path, taker: u32) -> PathBuf {
+    path.with_file_name(format!("wins-{taker}"))
+}
+
+/// One of the processes above, and a test of its own when nobody says where.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test process has no other way to get its values"
+)]
+fn one_process_tries_every_grant() {
+    let (_dir, alone) = home();
+    let Some(path) = std::env::var_os(CHILD_PATH).map(PathBuf::from) else {
+        let store = store(&alone);
+        give_grants(&store);
+        assert_eq!(try_every_grant(&store, 0).len(), GRANTS as usize);
+        return;
+    };
+    let taker = std::env::var(CHILD_NUMBER).unwrap().parse().unwrap();
+    let store = store(&path);
+    // All begin when the test closes their input.
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+    let won = try_every_grant(&store, taker);
+    let file = std::fs::File::create_new(wins(&path, taker)).unwrap();
+    serde_json::to_writer(file, &won).unwrap();
 }
 
 #[test]

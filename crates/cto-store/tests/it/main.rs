@@ -8,3 +8,5 @@ mod listing;
 mod opening;
 mod rebuild;
 mod sample;
+mod seam;
+mod tampering;
