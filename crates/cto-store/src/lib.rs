@@ -8,8 +8,7 @@
 //!   ([`Store::transact`]).
 //! - A row of the index and its ledger record are written in one transaction or not at all.
 //! - A database file appears complete, by one link, or not at all; it is never made in place.
-//! - A commit outlives the process at once, and a power cut once the log is synced (at a checkpoint). What a power cut
-//!   takes, recovery enters again from the run's own log, which is synced before it matters.
+//! - A commit is synced before the call returns: it outlives the process and a power cut.
 //! - No clock and no randomness here: both come in as values.
 //!
 //! [`Store`] blocks. It must not be called from inside an async runtime.

@@ -29,7 +29,8 @@ const FORMAT: i64 = 2;
 const MIGRATIONS: &[&str] = &[include_str!(
     "../migrations/sqlite/0001_index_and_ledger.sql"
 )];
-/// How long to wait for another writer. Writes take well under a millisecond, so this is many hundred writers.
+/// How long to wait for another writer. A write takes about a disk sync, so this is thousands of writers on a
+/// fast disk and hundreds on a slow one.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Which file a path led to.
@@ -69,7 +70,8 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .filename(path)
         .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(true)
-        .synchronous(SqliteSynchronous::Normal)
+        // A decision in the ledger must outlive a power cut, so every commit is synced.
+        .synchronous(SqliteSynchronous::Full)
         // A changed schema must not be able to call functions with effects.
         .pragma("trusted_schema", "OFF")
         .disable_statement_logging()
@@ -387,7 +389,7 @@ mod tests {
                 .unwrap();
             assert_eq!(mode, "wal");
             for (pragma, value) in [
-                ("PRAGMA synchronous", 1_i64),
+                ("PRAGMA synchronous", 2_i64),
                 ("PRAGMA foreign_keys", 1),
                 ("PRAGMA busy_timeout", 60_000),
                 ("PRAGMA trusted_schema", 0),
