@@ -1,103 +1,96 @@
-//! A JUnit XML file as counts, read by a small strict scanner: no entities are expanded, nothing outside is fetched.
+//! A JUnit XML file as counts.
+//!
+//! The code under test wrote the file. What is no well-formed document with one root, or brings a DTD, holds no test at
+//! all: a file that was cut off must not pass for a short one. No entity is resolved but XML's own five.
+//!
+//! `quick-xml` reads the markup. `quick-junit` would read the whole file, but only what it wrote itself: it asks for a
+//! root `testsuites`, and passes over a suite inside a suite without a word, with the failed tests in it.
 
 use cto_contract::verification::TestCounts;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+
+/// Most attributes of a test case. Each is compared with all before it.
+const ATTRIBUTES_MAX: usize = 64;
+
+/// A test case whose end is not read yet.
+struct Case {
+    name: String,
+    failed: bool,
+    skipped: bool,
+}
 
 /// Reads the test cases of a JUnit file; none when it holds none or is not such a file.
 pub fn read_junit(text: &str) -> Option<TestCounts> {
+    let mut reader = Reader::from_str(text);
+    reader.config_mut().expand_empty_elements = true;
     let mut counts = TestCounts::default();
-    let mut open: Option<(String, bool, bool)> = None;
-    let mut rest = text;
-    while let Some(start) = rest.find('<') {
-        rest = &rest[start..];
-        if let Some(tail) = rest.strip_prefix("<!--") {
-            rest = &tail[tail.find("-->")? + 3..];
-            continue;
-        }
-        if let Some(tail) = rest.strip_prefix("<![CDATA[") {
-            rest = &tail[tail.find("]]>")? + 3..];
-            continue;
-        }
-        let end = tag_end(rest)?;
-        let tag = &rest[1..end];
-        rest = &rest[end + 1..];
-        let name = tag
-            .trim_start_matches('/')
-            .split(|c: char| c.is_whitespace() || c == '/')
-            .next()
-            .unwrap_or("");
-        match (name, tag.starts_with('/')) {
-            ("testcase", false) => {
-                let full = [attribute(tag, "classname"), attribute(tag, "name")]
-                    .into_iter()
-                    .flatten()
-                    .collect::<Vec<_>>()
-                    .join(".");
-                if tag.ends_with('/') {
-                    close(&mut counts, (full, false, false));
-                } else {
-                    open = Some((full, false, false));
+    let mut case: Option<Case> = None;
+    let mut depth = 0_usize;
+    let mut has_root = false;
+    loop {
+        match reader.read_event().ok()? {
+            Event::Start(_) if depth == 0 && has_root => return None,
+            Event::Start(tag) => {
+                depth += 1;
+                has_root = true;
+                match (tag.name().as_ref(), &mut case) {
+                    ("testcase", Some(_)) => return None,
+                    ("testcase", None) => case = Some(opened(&tag)?),
+                    ("failure" | "error", Some(case)) => case.failed = true,
+                    ("skipped", Some(case)) => case.skipped = true,
+                    _ => {}
                 }
             }
-            ("testcase", true) => close(&mut counts, open.take()?),
-            ("failure" | "error", false) => {
-                if let Some(case) = &mut open {
-                    case.1 = true;
+            Event::End(tag) => {
+                depth = depth.checked_sub(1)?;
+                if tag.name().as_ref() == "testcase" {
+                    count(&mut counts, case.take()?);
                 }
             }
-            ("skipped", false) => {
-                if let Some(case) = &mut open {
-                    case.2 = true;
-                }
-            }
-            _ => {}
+            Event::Text(text) if depth == 0 && !text.trim().is_empty() => return None,
+            Event::DocType(_) => return None,
+            Event::Eof => return (depth == 0 && counts.ran > 0).then_some(counts),
+            Event::Empty(_)
+            | Event::Text(_)
+            | Event::CData(_)
+            | Event::Comment(_)
+            | Event::Decl(_)
+            | Event::PI(_)
+            | Event::GeneralRef(_) => {}
         }
     }
-    (counts.ran > 0).then_some(counts)
 }
 
-fn close(counts: &mut TestCounts, (name, failed, skipped): (String, bool, bool)) {
+/// A test case by its `classname` and `name`.
+fn opened(tag: &BytesStart<'_>) -> Option<Case> {
+    let (mut class, mut name) = (None, None);
+    for (place, attribute) in tag.attributes().enumerate() {
+        let attribute = attribute.ok().filter(|_| place < ATTRIBUTES_MAX)?;
+        let value = match attribute.key.as_ref() {
+            "classname" => &mut class,
+            "name" => &mut name,
+            _ => continue,
+        };
+        *value = Some(attribute.normalized_value(XmlVersion::Implicit1_0).ok()?);
+    }
+    let parts: Vec<_> = class.into_iter().chain(name).collect();
+    Some(Case {
+        name: parts.join("."),
+        failed: false,
+        skipped: false,
+    })
+}
+
+fn count(counts: &mut TestCounts, case: Case) {
     counts.ran += 1;
-    if failed {
+    if case.failed {
         counts.failed += 1;
-    } else if skipped {
+    } else if case.skipped {
         counts.skipped += 1;
     } else {
         counts.passed += 1;
-        counts.passed_names.push(name);
-    }
-}
-
-/// The `>` that ends a tag, outside of quotes.
-fn tag_end(text: &str) -> Option<usize> {
-    let mut quote = None;
-    for (i, c) in text.char_indices() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '>') => return Some(i),
-            (None, _) => {}
-        }
-    }
-    None
-}
-
-fn attribute(tag: &str, name: &str) -> Option<String> {
-    let mut rest = tag;
-    loop {
-        let at = rest.find(name)?;
-        let before = rest[..at]
-            .chars()
-            .next_back()
-            .is_some_and(char::is_whitespace);
-        let tail = rest[at + name.len()..].trim_start();
-        if let (true, Some(value)) = (before, tail.strip_prefix('=')) {
-            let value = value.trim_start();
-            let quote = value.chars().next().filter(|c| *c == '"' || *c == '\'')?;
-            let value = &value[1..];
-            return Some(value[..value.find(quote)?].to_owned());
-        }
-        rest = &rest[at + name.len()..];
+        counts.passed_names.push(case.name);
     }
 }
 
@@ -105,6 +98,7 @@ fn attribute(tag: &str, name: &str) -> Option<String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use quick_xml::escape::escape;
 
     #[test]
     fn failures_errors_and_skips_do_not_pass() {
@@ -118,10 +112,59 @@ mod tests {
         assert_eq!(read_junit("<testsuite/>"), None);
     }
 
+    #[test]
+    fn tests_count_in_suites_of_any_depth() {
+        let xml = "\u{feff}<testsuites>\n<testsuite><testsuite><testcase name='a'><system-out><![CDATA[<failure/>]]></system-out></testcase></testsuite></testsuite>\n<testcase name='b'><properties><error/></properties></testcase></testsuites>\n";
+        let counts = read_junit(xml).unwrap();
+        assert_eq!((counts.ran, counts.failed), (2, 1));
+        assert_eq!(counts.passed_names, ["a"]);
+    }
+
+    #[test]
+    fn what_is_no_plain_document_holds_no_test() {
+        let attributes: String = (0..=ATTRIBUTES_MAX).map(|n| format!(" a{n}=''")).collect();
+        for xml in [
+            "<testsuite><testcase name='a'/>",
+            "<testsuite><testcase name='a'></testsuite>",
+            "<testsuite><testcase name='a'><testcase name='b'/></testcase></testsuite>",
+            "<testsuite><testcase name='a'/></testsuite><testsuite/>",
+            "warning: <testsuite><testcase name='a'/></testsuite>",
+            "<!DOCTYPE s [<!ENTITY x 'y'>]><testsuite><testcase name='a'/></testsuite>",
+            "<testsuite><testcase name='&x;'/></testsuite>",
+            "<testsuite><testcase name='a' name='b'/></testsuite>",
+            "<testsuite><testcase name=a/></testsuite>",
+            &format!("<testsuite><testcase{attributes}/></testsuite>"),
+        ] {
+            assert_eq!(read_junit(xml), None, "{xml}");
+        }
+    }
+
     proptest! {
         #[test]
-        fn reading_never_panics(text in any::<String>()) {
+        fn reading_never_panics(text in "(<|>|/|!|\\?|&|;|'|\"|=| |-|\\[|\\]|testcase|testsuite|name|failure|CDATA|DOCTYPE|é)*|.*") {
             let _counts = read_junit(&text);
+        }
+
+        #[test]
+        fn every_case_counts_once_and_by_its_name(
+            cases in proptest::collection::vec(("[a-c<>&\"' é]{1,6}", 0..4_usize), 1..12),
+            cut in 0.0..1.0_f64,
+        ) {
+            const ENDS: [&str; 4] = ["/>", "></testcase>", "><failure/></testcase>", "><skipped/></testcase>"];
+            let body: String = cases
+                .iter()
+                .map(|(name, end)| format!("<testcase name=\"{}\"{}", escape(name.as_str()), ENDS[*end]))
+                .collect();
+            let xml = format!("<testsuite>{body}</testsuite>");
+            let counts = read_junit(&xml).unwrap();
+            let of = |which: &[usize]| cases.iter().filter(|(_, end)| which.contains(end)).count() as u64;
+            prop_assert_eq!((counts.ran, counts.passed), (cases.len() as u64, of(&[0, 1])));
+            prop_assert_eq!((counts.failed, counts.skipped), (of(&[2]), of(&[3])));
+            let passed: Vec<&String> = cases.iter().filter(|(_, end)| *end < 2).map(|(name, _)| name).collect();
+            prop_assert_eq!(counts.passed_names.iter().collect::<Vec<_>>(), passed);
+            // A file that was cut off holds no test.
+            let cut = xml.floor_char_boundary((xml.len() as f64 * cut) as usize);
+            prop_assert_eq!(read_junit(&xml[..cut]), None);
         }
     }
 }
