@@ -81,6 +81,12 @@ impl ProjectTree {
     pub fn text(&self, name: &str) -> &str {
         self.texts.get(name).map_or("", String::as_str)
     }
+
+    /// The table of a key file; empty when there is none or it is no TOML.
+    pub(crate) fn toml(&self, name: &str) -> toml::Value {
+        let table: toml::Table = self.text(name).parse().unwrap_or_default();
+        table.into()
+    }
 }
 
 wire_enum! {

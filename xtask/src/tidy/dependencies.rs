@@ -65,12 +65,14 @@ const HOMES: &[(&str, &[&str])] = &[
     ("indicatif", &["cto-cli"]),
     ("libc", &["cto-sandbox"]),
     ("nix", &["cto-sandbox"]),
+    ("quick-xml", &["cto-rules"]),
     ("rustls", &["cto-egress"]),
     ("rustls-native-certs", &["cto-egress"]),
     ("rayon", &["cto-checkout", "cto-evidence"]),
     ("serde_json_canonicalizer", &["cto-evidence", "cto-store"]),
     ("sqlx", &["cto-cli", "cto-runner", "cto-store"]),
     ("tokio", &["cto-cli", "cto-runner", "cto-store"]),
+    ("toml", &["cto-rules"]),
 ];
 
 /// Crates that decide and never act, and what would let them act.

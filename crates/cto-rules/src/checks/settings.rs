@@ -2,153 +2,76 @@
 //!
 //! This is no validator: the runner itself refuses a file that is wrong. What is not understood is absent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// Keys with their section before them: `package.name`.
+use toml::{Table, Value};
+
+/// Values in their sections. A key is given with the section before it: `package.name`.
 #[derive(Debug, Default)]
-pub(super) struct Settings {
-    sections: BTreeSet<String>,
-    raw: BTreeMap<String, String>,
-}
+pub(super) struct Settings(Table);
 
 impl Settings {
     pub(super) fn toml(text: &str) -> Self {
-        let mut out = Self::default();
-        let mut section = String::new();
-        let mut lines = text.lines();
-        while let Some(line) = lines.next() {
-            let line = without_comment(line).trim();
-            if let Some(name) = line.strip_prefix('[') {
-                section = plain_key(name.trim_matches(['[', ']']));
-                out.sections.insert(section.clone());
-                continue;
-            }
-            let Some((key, value)) = line.split_once('=') else {
-                continue;
-            };
-            let mut value = value.trim().to_owned();
-            let fence = ["\"\"\"", "'''"].into_iter().find(|f| value.starts_with(f));
-            if let Some(fence) = fence {
-                while value.matches(fence).count() < 2 {
-                    let Some(next) = lines.next() else { break };
-                    value.push('\n');
-                    value.push_str(next);
-                }
-            }
-            while value.starts_with('[') && !is_closed(&value) {
-                let Some(next) = lines.next() else { break };
-                value.push(' ');
-                value.push_str(without_comment(next));
-            }
-            out.insert(&section, &plain_key(key), value);
-        }
-        out
+        Self(text.parse().unwrap_or_default())
     }
 
     /// Lines that are indented go on with the value before.
     pub(super) fn ini(text: &str) -> Self {
-        let mut out = Self::default();
-        let mut section = String::new();
+        let mut sections: BTreeMap<&str, BTreeMap<&str, String>> = BTreeMap::new();
+        let mut section = "";
         let mut last = None;
         for line in text.lines() {
             let body = line.trim();
             if body.is_empty() || body.starts_with(['#', ';']) {
                 continue;
             }
-            if let (true, Some(key)) = (line.starts_with([' ', '\t']), &last) {
-                let value: &mut String = out.raw.entry(String::clone(key)).or_default();
+            let values = sections.entry(section).or_default();
+            if let (true, Some(key)) = (line.starts_with([' ', '\t']), last) {
+                let value = values.entry(key).or_default();
                 value.push('\n');
                 value.push_str(body);
             } else if let Some(name) = body.strip_prefix('[') {
-                section = name.trim_end_matches(']').trim().to_owned();
-                out.sections.insert(section.clone());
+                section = name.trim_end_matches(']').trim();
+                sections.entry(section).or_default();
                 last = None;
             } else if let Some((key, value)) = body.split_once(['=', ':']) {
-                last = Some(out.insert(&section, key.trim(), value.trim().to_owned()));
+                values.insert(key.trim(), value.trim().to_owned());
+                last = Some(key.trim());
             }
         }
-        out
+        let tables = sections.into_iter();
+        Self(
+            tables
+                .map(|(name, values)| (name.to_owned(), Value::from(values)))
+                .collect(),
+        )
     }
 
-    fn insert(&mut self, section: &str, key: &str, value: String) -> String {
-        let full = if section.is_empty() {
-            key.to_owned()
-        } else {
-            format!("{section}.{key}")
-        };
-        // `package.name = "x"` at the top is a section as well.
-        if let Some((above, _)) = full.rsplit_once('.') {
-            self.sections.insert(above.to_owned());
-        }
-        self.raw.insert(full.clone(), value);
-        full
-    }
-
+    /// Whether there is a section, or a list of them, of this name.
     pub(super) fn has(&self, section: &str) -> bool {
-        self.sections.contains(section)
+        let found = self.get(section);
+        found.is_some_and(|v| v.is_table() || v.is_array())
     }
 
-    /// A value as text, without its quotes.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
-        let value = self.raw.get(key)?.trim();
-        for fence in ["\"\"\"", "'''", "\"", "'"] {
-            if let Some(inner) = value.strip_prefix(fence) {
-                return inner.strip_suffix(fence);
-            }
-        }
-        Some(value)
+        self.get(key)?.as_str()
+    }
+
+    pub(super) fn flag(&self, key: &str) -> Option<bool> {
+        self.get(key)?.as_bool()
     }
 
     /// The strings of a list; none when the value is no list.
-    pub(super) fn list(&self, key: &str) -> Option<Vec<String>> {
-        let value = self.raw.get(key)?.trim();
-        let mut rest = value.strip_prefix('[')?;
-        let mut out = Vec::new();
-        while let Some(at) = rest.find(['"', '\'']) {
-            let quote = &rest[at..=at];
-            let inner = &rest[at + 1..];
-            let end = inner.find(quote)?;
-            out.push(inner[..end].to_owned());
-            rest = &inner[end + 1..];
-        }
-        Some(out)
+    pub(super) fn list(&self, key: &str) -> Option<Vec<&str>> {
+        let items = self.get(key)?.as_array()?.iter();
+        Some(items.filter_map(Value::as_str).collect())
     }
-}
 
-fn plain_key(key: &str) -> String {
-    key.trim().replace(['"', '\'', ' '], "")
-}
-
-/// A line without the comment at its end.
-fn without_comment(line: &str) -> &str {
-    let mut quote = None;
-    for (i, c) in line.char_indices() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '#') => return &line[..i],
-            (None, _) => {}
-        }
+    fn get(&self, key: &str) -> Option<&Value> {
+        let mut parts = key.split('.');
+        let first = self.0.get(parts.next()?)?;
+        parts.try_fold(first, |value, part| value.as_table()?.get(part))
     }
-    line
-}
-
-/// Whether every bracket that a list opens is closed.
-fn is_closed(value: &str) -> bool {
-    let mut quote = None;
-    let mut depth = 0_i32;
-    for c in value.chars() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '[') => depth += 1,
-            (None, ']') => depth -= 1,
-            (None, _) => {}
-        }
-    }
-    depth <= 0
 }
 
 #[cfg(test)]
@@ -159,13 +82,35 @@ mod tests {
     #[test]
     fn keys_of_a_manifest_are_found() {
         let s = Settings::toml(
-            "[package] # x\nname = \"my-crate\" # y\ndescription = \"\"\"\n[lib]\nname = \"no\"\n\"\"\"\nautotests = false\n[workspace]\nmembers = [\n  \"a\", # one\n  'b/*',\n]\n[[test]]\nname = \"t\"\n",
+            "[package] # x\nname = \"my\\u002dcrate\" # y\ndescription = \"\"\"\n[lib]\nname = \"no\"\n\"\"\"\nautotests = false\n[workspace]\nmembers = [\n  \"a\", # one\n  'b/*',\n]\n[[test]]\nname = \"t\"\n",
         );
         assert_eq!(s.text("package.name"), Some("my-crate"));
-        assert_eq!(s.text("package.autotests"), Some("false"));
+        assert_eq!(s.flag("package.autotests"), Some(false));
         assert_eq!(s.list("workspace.members").unwrap(), ["a", "b/*"]);
-        assert!(s.has("test") && !s.has("lib"));
+        assert!(s.has("test") && !s.has("lib") && !s.has("package.name"));
         assert_eq!(s.list("package.name"), None);
+    }
+
+    #[test]
+    fn a_section_is_one_however_it_is_written() {
+        for text in [
+            "[lib]\nname = 'x'",
+            "lib.name = 'x'",
+            "lib = { name = 'x' }",
+            "[\"lib\"]\n\"name\" = 'x'",
+        ] {
+            let s = Settings::toml(text);
+            assert!(s.has("lib"), "{text}");
+            assert_eq!(s.text("lib.name"), Some("x"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_toml_holds_nothing() {
+        let deep = format!("[lib]\na = {}", "[".repeat(100_000));
+        for text in ["[lib]\nname = 'x'\nname = 'y'", "[lib]\nname = x", &deep] {
+            assert!(!Settings::toml(text).has("lib"), "{text:.40}");
+        }
     }
 
     #[test]
@@ -174,15 +119,29 @@ mod tests {
             Settings::ini("[tool:pytest]\n# x\naddopts = -q\n  -m 'not slow'\n\ntestpaths: a b\n");
         assert_eq!(s.text("tool:pytest.addopts"), Some("-q\n-m 'not slow'"));
         assert_eq!(s.text("tool:pytest.testpaths"), Some("a b"));
+        assert!(Settings::ini("[pytest]").has("pytest"));
     }
 
     proptest! {
         #[test]
-        fn reading_never_panics(text in "[\\[\\]\"'=#a\n .é]*|.*") {
-            let (a, b) = (Settings::toml(&text), Settings::ini(&text));
-            for key in a.raw.keys().chain(b.raw.keys()) {
-                let _read = (a.text(key), a.list(key), b.text(key), b.list(key));
+        fn reading_never_panics(text in "[\\[\\]{}\"'=#a\n .é]*|.*") {
+            for s in [Settings::toml(&text), Settings::ini(&text)] {
+                for key in ["a", "a.a", "é.a", "", "."] {
+                    let _read = (s.has(key), s.text(key), s.flag(key), s.list(key));
+                }
             }
+        }
+
+        #[test]
+        fn any_string_comes_back_as_it_was_written(
+            name in "[^\\x7f]*",
+            members in proptest::collection::vec("[^\\x7f]*", 0..5),
+        ) {
+            // But for one control character, a string of JSON is a string of TOML.
+            let (shown, list) = (serde_json::json!(name), serde_json::json!(members));
+            let s = Settings::toml(&format!("[package]\nname = {shown}\n[workspace]\nmembers = {list}\n"));
+            prop_assert_eq!(s.text("package.name"), Some(name.as_str()));
+            prop_assert_eq!(s.list("workspace.members").unwrap(), members);
         }
     }
 }

@@ -124,8 +124,9 @@ fn python(facts: &ProjectFacts) -> Checks {
         .map(String::as_str)
         .filter(|p| is_python_test(p))
         .collect();
-    let pytest = uses_pytest(tree);
-    if venv.is_none() && (pytest || names_dependencies(tree)) {
+    let pyproject = tree.toml("pyproject.toml");
+    let pytest = uses_pytest(tree, &pyproject);
+    if venv.is_none() && (pytest || names_dependencies(tree, &pyproject)) {
         checks.notes.push(
             "there is no `.venv/`: what the tests import must be installed for `python3` itself"
                 .to_owned(),
@@ -139,7 +140,7 @@ fn python(facts: &ProjectFacts) -> Checks {
         .paths
         .iter()
         .any(|p| p.starts_with("src/") && p.ends_with(".py"));
-    let is_set = pytest && tree.text("pyproject.toml").contains("pythonpath");
+    let is_set = pytest && mentions(&pyproject, |word| word == "pythonpath");
     let prefix = if has_src && !is_set {
         "PYTHONPATH=src "
     } else {
@@ -188,7 +189,7 @@ fn is_python_test(path: &str) -> bool {
     name.starts_with("test") && name.ends_with(".py")
 }
 
-fn uses_pytest(tree: &ProjectTree) -> bool {
+fn uses_pytest(tree: &ProjectTree, pyproject: &toml::Value) -> bool {
     let has = |file: &str, needle: &str| tree.text(file).contains(needle);
     let required = tree
         .texts
@@ -200,18 +201,31 @@ fn uses_pytest(tree: &ProjectTree) -> bool {
             .paths
             .iter()
             .any(|p| p.rsplit('/').next() == Some("conftest.py"))
-        || has("pyproject.toml", "[tool.pytest")
-        || has("pyproject.toml", "\"pytest")
-        || has("pyproject.toml", "\npytest")
+        || mentions(pyproject, |word| word.starts_with("pytest"))
         || has("setup.cfg", "[tool:pytest]")
         || has("tox.ini", "pytest")
         || required
 }
 
-fn names_dependencies(tree: &ProjectTree) -> bool {
-    tree.text("pyproject.toml").contains("dependencies")
+fn names_dependencies(tree: &ProjectTree, pyproject: &toml::Value) -> bool {
+    mentions(pyproject, |word| word.contains("dependencies"))
         || tree.text("setup.cfg").contains("install_requires")
         || tree.texts.keys().any(|name| name.contains("requirements"))
+}
+
+/// Whether a key or a string, at any depth, fits.
+fn mentions(value: &toml::Value, fits: fn(&str) -> bool) -> bool {
+    match value {
+        toml::Value::String(text) => fits(text),
+        toml::Value::Array(items) => items.iter().any(|item| mentions(item, fits)),
+        toml::Value::Table(table) => table
+            .iter()
+            .any(|(key, value)| fits(key) || mentions(value, fits)),
+        toml::Value::Integer(_)
+        | toml::Value::Float(_)
+        | toml::Value::Boolean(_)
+        | toml::Value::Datetime(_) => false,
+    }
 }
 
 fn node(facts: &ProjectFacts) -> Checks {
@@ -279,8 +293,9 @@ fn rust(facts: &ProjectFacts) -> Checks {
     checks
         .commands
         .push(plain(&format!("cargo test --offline{locked}")));
+    let config = tree.toml(".cargo/config.toml");
     let is_vendored =
-        tree.has_below("vendor") || tree.text(".cargo/config.toml").contains("vendored-sources");
+        tree.has_below("vendor") || mentions(&config, |word| word == "vendored-sources");
     if is_vendored && !tree.has_below("vendor") && facts.present.contains(&Place::Vendor) {
         checks.inputs.push(Place::Vendor);
     } else if !is_vendored && facts.present.contains(&Place::CargoRegistry) {

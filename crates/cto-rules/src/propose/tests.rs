@@ -94,6 +94,43 @@ fn python_with_pytest_below_src() {
 }
 
 #[test]
+fn pytest_is_known_by_the_keys_and_strings_of_pyproject() {
+    let runs = |pyproject: &str| {
+        let facts = facts(
+            &["src/a.py", "tests/test_a.py"],
+            &[("pyproject.toml", pyproject)],
+            &[],
+        );
+        let shown = shown(&facts);
+        let line = shown.lines().find_map(|l| l.strip_prefix("run: "));
+        line.unwrap_or("").to_owned()
+    };
+    for pyproject in [
+        "[project]\ndependencies = ['pytest>=8']\n",
+        "[dependency-groups]\ndev = [\n  \"pytest\",\n]\n",
+        "[tool.poetry.group.dev.dependencies]\n  pytest = '^8'\n",
+        "tool.'pytest'.ini_options.addopts = '-q'\n",
+    ] {
+        assert_eq!(
+            runs(pyproject),
+            "PYTHONPATH=src python3 -m pytest -q",
+            "{pyproject}"
+        );
+    }
+    for pyproject in ["# \"pytest\"\n", "[project\ndependencies = ['pytest']\n"] {
+        assert_eq!(
+            runs(pyproject),
+            "PYTHONPATH=src python3 -m unittest discover -s tests",
+            "{pyproject}"
+        );
+    }
+    assert_eq!(
+        runs("[tool.pytest.ini_options]\npythonpath = 'src'\n"),
+        "python3 -m pytest -q"
+    );
+}
+
+#[test]
 fn node_with_its_own_runner_and_with_a_script() {
     insta::assert_snapshot!(shown(&facts(
         &["index.js", "lib/a.js", "test/a.test.js", "package-lock.json"],

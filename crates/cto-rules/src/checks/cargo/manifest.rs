@@ -78,7 +78,7 @@ impl Selection {
         let members = manifest.list("workspace.members").unwrap_or_default();
         let outside = manifest.list("workspace.exclude").unwrap_or_default();
         for member in default.unwrap_or(members) {
-            for dir in expanded(root, &member, facts)? {
+            for dir in expanded(root, member, facts)? {
                 let excluded = outside
                     .iter()
                     .any(|o| join(root, o.trim_end_matches('/')) == dir);
@@ -104,8 +104,8 @@ impl Selection {
         }
         // Before the edition 2018 one named test turns the search for others off.
         let edition = manifest.text("package.edition").unwrap_or("2015");
-        let searches = match manifest.text("package.autotests") {
-            Some(value) => value == "true",
+        let searches = match manifest.flag("package.autotests") {
+            Some(value) => value,
             None => edition != "2015" || !manifest.has("test"),
         };
         let tests = facts.kind(&join(dir, "tests"))?;
@@ -115,8 +115,8 @@ impl Selection {
         let types = ["lib.crate-type", "lib.crate_type"]
             .iter()
             .find_map(|k| manifest.list(k));
-        let linkable = types.is_none_or(|t| t.iter().any(|t| t == "lib" || t == "rlib"))
-            && manifest.text("lib.proc-macro") != Some("true");
+        let linkable = types.is_none_or(|t| t.iter().any(|t| ["lib", "rlib"].contains(t)))
+            && manifest.flag("lib.proc-macro") != Some(true);
         let has_library =
             manifest.has("lib") || facts.kind(&join(dir, "src/lib.rs"))? == Some(EntryKind::File);
         let library = manifest.text("lib.name").unwrap_or(name).replace('-', "_");

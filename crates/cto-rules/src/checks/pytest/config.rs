@@ -10,8 +10,8 @@ const FILES: &[(&str, &str)] = &[
     (".pytest.toml", "pytest"),
     ("pytest.ini", "pytest"),
     (".pytest.ini", "pytest"),
-    ("pyproject.toml", "tool.pytest"),
     ("pyproject.toml", "tool.pytest.ini_options"),
+    ("pyproject.toml", "tool.pytest"),
     ("tox.ini", "pytest"),
     ("setup.cfg", "tool:pytest"),
 ];
@@ -48,8 +48,8 @@ impl Config {
             let text = facts.text(&path)?.unwrap_or("");
             let sections = [
                 "pytest",
-                "tool.pytest",
                 "tool.pytest.ini_options",
+                "tool.pytest",
                 "tool:pytest",
             ];
             let found = sections.iter().find_map(|s| Self::read(&path, s, text));
@@ -85,8 +85,10 @@ impl Config {
         }
         let values = |key: &str| {
             let key = format!("{section}.{key}");
-            let list = settings.list(&key);
-            list.unwrap_or_else(|| split(settings.text(&key).unwrap_or("")))
+            match settings.list(&key) {
+                Some(list) => list.into_iter().map(str::to_owned).collect(),
+                None => split(settings.text(&key).unwrap_or("")),
+            }
         };
         Some(Self {
             addopts: values("addopts"),
