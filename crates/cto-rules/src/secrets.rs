@@ -121,10 +121,10 @@ impl Known {
     }
 
     fn find(&self, bytes: &[u8]) -> Vec<Hit> {
-        let mut state = automaton::Search::default();
-        self.automaton.feed(&mut state, bytes);
-        state
-            .take_all()
+        let mut search = self.automaton.search();
+        self.automaton.feed(&mut search, bytes);
+        search
+            .regions
             .into_iter()
             .take(FINDINGS_MAX)
             .map(|r| Hit {

@@ -1,33 +1,28 @@
 //! Finds many byte strings at once, in one pass and with bounded memory.
 //!
 //! Occurrences that overlap are one region, so that cutting it out leaves no part of any of them. Regions do not
-//! depend on how the bytes were cut into chunks.
+//! depend on how the bytes were cut into chunks: the crate's automaton is walked byte by byte, without its prefilters,
+//! which look ahead and so must see all bytes at once.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{HashMap, VecDeque};
 
-const ROOT: u32 = 0;
+use aho_corasick::Anchored;
+use aho_corasick::automaton::{Automaton as _, StateID};
+use aho_corasick::nfa::contiguous::NFA;
 
-#[derive(Debug)]
-struct Node {
-    /// Sorted by byte.
-    children: Vec<(u8, u32)>,
-    /// The longest proper suffix that is also the beginning of a spelling.
-    fail: u32,
-    depth: usize,
-    /// Length and owner of the longest spelling that ends here.
-    found: Option<(usize, usize)>,
-}
-
-/// A trie with failure links.
-#[derive(Debug)]
+/// All spellings of all values. It shows nothing of itself, because it is made of secrets.
 pub(super) struct Automaton {
-    nodes: Vec<Node>,
-    /// The root's children, where most bytes of innocent text are looked up.
-    first: [u32; 256],
+    nfa: NFA,
+    start: StateID,
+    /// The owner of each spelling.
+    owners: Vec<usize>,
+    /// By state, how many of the bytes read last are the beginning of a spelling.
+    depths: HashMap<StateID, usize>,
 }
 
 /// A stretch of bytes that belongs to known values, and the value that begins it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Region {
     pub(super) start: usize,
     pub(super) end: usize,
@@ -35,153 +30,92 @@ pub(super) struct Region {
 }
 
 /// Where a search stands.
-#[derive(Debug, Default)]
 pub(super) struct Search {
-    node: u32,
+    state: StateID,
     /// Bytes seen so far.
     pub(super) position: usize,
     /// Regions in order, not overlapping; the caller takes those it has dealt with.
     pub(super) regions: VecDeque<Region>,
 }
 
-impl Search {
-    pub(super) fn take_all(&mut self) -> Vec<Region> {
-        self.regions.drain(..).collect()
-    }
-}
-
 impl Automaton {
     /// Builds from spellings and their owners. Of two equal spellings the first counts.
+    #[expect(
+        clippy::expect_used,
+        reason = "fails only where a hundred million bytes of spellings make too many states"
+    )]
     pub(super) fn new(spellings: &[(Vec<u8>, usize)]) -> Self {
-        let mut nodes = vec![Node {
-            children: Vec::new(),
-            fail: ROOT,
-            depth: 0,
-            found: None,
-        }];
-        for (spelling, owner) in spellings.iter().filter(|(s, _)| !s.is_empty()) {
-            let mut at = ROOT;
-            for byte in spelling {
-                let next = match child(&nodes[at as usize], *byte) {
-                    Some(next) => next,
-                    None => add(&mut nodes, at, *byte),
-                };
-                at = next;
+        let spellings = spellings.iter().filter(|(s, _)| !s.is_empty());
+        let nfa = NFA::new(spellings.clone().map(|(s, _)| s)).expect("few states");
+        let start = nfa
+            .start_state(Anchored::No)
+            .expect("can begin anywhere, as every automaton of this kind");
+        // A spelling leads through the states of its own beginnings, each as deep as it is long.
+        let mut depths = HashMap::new();
+        for (spelling, _) in spellings.clone() {
+            let mut state = start;
+            for (i, byte) in spelling.iter().enumerate() {
+                state = nfa.next_state(Anchored::No, state, *byte);
+                depths.insert(state, i + 1);
             }
-            let node = &mut nodes[at as usize];
-            node.found = node.found.or(Some((spelling.len(), *owner)));
         }
-        link(&mut nodes);
-        let mut first = [ROOT; 256];
-        for (byte, next) in &nodes[ROOT as usize].children {
-            first[usize::from(*byte)] = *next;
+        Self {
+            nfa,
+            start,
+            owners: spellings.map(|(_, owner)| *owner).collect(),
+            depths,
         }
-        Self { nodes, first }
+    }
+
+    pub(super) fn search(&self) -> Search {
+        Search {
+            state: self.start,
+            position: 0,
+            regions: VecDeque::new(),
+        }
     }
 
     /// Reads more bytes.
     pub(super) fn feed(&self, search: &mut Search, bytes: &[u8]) {
         // With nothing to look for there is nothing to read.
-        if self.nodes[ROOT as usize].children.is_empty() {
+        if self.owners.is_empty() {
             search.position += bytes.len();
             return;
         }
-        for byte in bytes {
-            search.position += 1;
-            let mut at = self.step(search.node, *byte);
-            if let Some((length, owner)) = self.nodes[at as usize].found {
-                note(
-                    &mut search.regions,
-                    Region {
-                        start: search.position - length,
-                        end: search.position,
-                        owner,
-                    },
-                );
+        let (mut state, from) = (search.state, search.position);
+        for (i, byte) in bytes.iter().enumerate() {
+            state = self.nfa.next_state(Anchored::No, state, *byte);
+            if self.nfa.is_match(state) {
+                self.note(&mut search.regions, state, from + i + 1);
             }
-            // Nothing goes on from a leaf, so its bytes need not be held back any longer.
-            while at != ROOT && self.nodes[at as usize].children.is_empty() {
-                at = self.nodes[at as usize].fail;
-            }
-            search.node = at;
         }
+        search.state = state;
+        search.position = from + bytes.len();
     }
 
     /// Bytes before this position can be in no further occurrence.
     pub(super) fn settled(&self, search: &Search) -> usize {
-        search.position - self.nodes[search.node as usize].depth
+        search.position - self.depths.get(&search.state).copied().unwrap_or(0)
     }
 
-    fn step(&self, from: u32, byte: u8) -> u32 {
-        let mut at = from;
-        while at != ROOT {
-            let node = &self.nodes[at as usize];
-            if let Some(next) = child(node, byte) {
-                return next;
+    /// Adds the longest occurrence that ends where the search stands, joining the regions it overlaps.
+    fn note(&self, regions: &mut VecDeque<Region>, state: StateID, end: usize) {
+        let ends_here = (0..self.nfa.match_len(state))
+            .map(|i| self.nfa.match_pattern(state, i))
+            .max_by_key(|id| (self.nfa.pattern_len(*id), Reverse(*id)));
+        let Some(longest) = ends_here else { return };
+        let mut found = Region {
+            start: end - self.nfa.pattern_len(longest),
+            end,
+            owner: self.owners[longest.as_usize()],
+        };
+        while let Some(last) = regions.pop_back_if(|last| found.start < last.end) {
+            // Of what begins at one place, the later and so longer occurrence gives the name.
+            if last.start < found.start {
+                found.owner = last.owner;
+                found.start = last.start;
             }
-            at = node.fail;
         }
-        self.first[usize::from(byte)]
+        regions.push_back(found);
     }
-}
-
-fn child(node: &Node, byte: u8) -> Option<u32> {
-    node.children
-        .binary_search_by_key(&byte, |(b, _)| *b)
-        .ok()
-        .map(|i| node.children[i].1)
-}
-
-fn add(nodes: &mut Vec<Node>, parent: u32, byte: u8) -> u32 {
-    let next = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
-    let depth = nodes[parent as usize].depth + 1;
-    nodes.push(Node {
-        children: Vec::new(),
-        fail: ROOT,
-        depth,
-        found: None,
-    });
-    let siblings = &mut nodes[parent as usize].children;
-    let at = siblings.partition_point(|(b, _)| *b < byte);
-    siblings.insert(at, (byte, next));
-    next
-}
-
-/// Sets failure links by breadth, so that each rests on shorter ones that are set already.
-fn link(nodes: &mut [Node]) {
-    let mut queue: VecDeque<u32> = nodes[ROOT as usize]
-        .children
-        .iter()
-        .map(|(_, n)| *n)
-        .collect();
-    while let Some(at) = queue.pop_front() {
-        for (byte, next) in nodes[at as usize].children.clone() {
-            let mut back = nodes[at as usize].fail;
-            let fail = loop {
-                match child(&nodes[back as usize], byte) {
-                    Some(found) => break found,
-                    None if back == ROOT => break ROOT,
-                    None => back = nodes[back as usize].fail,
-                }
-            };
-            let shorter = nodes[fail as usize].found;
-            let node = &mut nodes[next as usize];
-            node.fail = fail;
-            node.found = node.found.or(shorter);
-            queue.push_back(next);
-        }
-    }
-}
-
-/// Adds an occurrence that ends where the search stands, joining the regions it overlaps.
-fn note(regions: &mut VecDeque<Region>, mut found: Region) {
-    while let Some(last) = regions.back().filter(|last| found.start < last.end) {
-        // Of what begins at one place, the later and so longer occurrence gives the name.
-        if last.start < found.start {
-            found.owner = last.owner;
-            found.start = last.start;
-        }
-        regions.pop_back();
-    }
-    regions.push_back(found);
 }

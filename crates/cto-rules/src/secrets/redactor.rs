@@ -7,8 +7,7 @@ use super::automaton::{Automaton, Region, Search};
 
 /// Replaces known values by `[redacted:<name>]`, also across the borders of chunks.
 ///
-/// Between two calls it holds fewer bytes than the longest spelling has.
-#[derive(Debug)]
+/// Between two calls it holds no more bytes than the longest spelling has. They may be secret, so it shows nothing.
 pub struct Redactor {
     automaton: Arc<Automaton>,
     markers: Vec<Vec<u8>>,
@@ -26,7 +25,7 @@ impl Redactor {
         Self {
             automaton: Arc::clone(&known.automaton),
             markers: known.markers.clone(),
-            search: Search::default(),
+            search: known.automaton.search(),
             held: Vec::new(),
             held_from: 0,
             open: None,
@@ -45,7 +44,7 @@ impl Redactor {
     /// Appends the rest. The redactor can then be used for another stream.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.release(self.search.position, out);
-        self.search = Search::default();
+        self.search = self.automaton.search();
         self.held_from = 0;
         self.open = None;
     }

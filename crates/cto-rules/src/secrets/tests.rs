@@ -328,6 +328,45 @@ fn stream() -> impl Strategy<Value = (Values, Vec<Vec<u8>>)> {
     })
 }
 
+/// Every value looked for at every place, to compare with.
+fn redacted_one_by_one(values: &[Vec<u8>], text: &[u8]) -> Vec<u8> {
+    let starts = (0..text.len()).flat_map(|at| (0..values.len()).map(move |owner| (at, owner)));
+    let mut found: Vec<(usize, usize, usize)> = starts
+        .filter(|(at, owner)| text[*at..].starts_with(&values[*owner]))
+        .map(|(at, owner)| (at, at + values[owner].len(), owner))
+        .collect();
+    // What begins first gives the name; of several the longest, of equal ones the first.
+    found.sort_by_key(|(start, end, owner)| (*start, std::cmp::Reverse(*end), *owner));
+    let mut out = Vec::new();
+    let mut at = 0;
+    for (start, end, owner) in found {
+        if start >= at {
+            out.extend_from_slice(&text[at..start]);
+            out.extend_from_slice(format!("<{owner}>").as_bytes());
+        }
+        at = at.max(end);
+    }
+    out.extend_from_slice(&text[at..]);
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_automaton_agrees_with_looking_one_by_one(
+        values in proptest::collection::vec("[ab]{1,6}|[abc]{1,3}", 0..6),
+        text in "[abc]{0,40}",
+        size in 1_usize..8,
+    ) {
+        let values: Vec<Vec<u8>> = values.into_iter().map(String::into_bytes).collect();
+        let named = values.iter().enumerate().map(|(n, v)| (format!("<{n}>"), v.clone()));
+        let known = Known::places(named.collect());
+        let chunks: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
+        prop_assert_eq!(redact(&known, &chunks), redacted_one_by_one(&values, text.as_bytes()));
+    }
+}
+
 proptest! {
     #[test]
     fn chunks_do_not_matter_and_no_value_stays((values, pieces) in stream(), cuts in proptest::collection::vec(0_usize..60, 0..6)) {
