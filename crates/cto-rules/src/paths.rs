@@ -7,6 +7,8 @@ mod glob;
 mod implicit;
 mod never;
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod tests;
 mod withheld;
 
@@ -128,7 +130,7 @@ pub fn implicitly_frozen(path: &str) -> Option<(Scope, String)> {
     runner.or_else(|| implicit::steering_rule(path).map(|rule| (Scope::SteeringFile, rule)))
 }
 
-/// One pattern alone: for advice about it, never for a verdict on a path.
+/// One pattern alone: for advice about it or for a name that a tool matches alike, never for a verdict on a path.
 #[derive(Debug, Clone)]
 pub struct LonePattern(Glob);
 

@@ -2,6 +2,9 @@
 //!
 //! A pattern without metacharacters never meets a regular expression. The others become an automaton that runs in
 //! linear time, so no pattern and no path can make the match explode.
+//!
+//! `globset` reads another language: its `?` and `[…]` match a byte where ours match a character, its `[!a]` matches
+//! `/`, its `**` stays within a component unless it stands alone, and `{a,b}` means two names.
 
 use cto_contract::path::PathPattern;
 use regex::bytes::{Regex, RegexBuilder};

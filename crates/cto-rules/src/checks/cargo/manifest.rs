@@ -2,6 +2,7 @@
 
 use super::super::canary::{EntryKind, NoPlan, TreeFacts, beneath, join, parent};
 use super::super::settings::Settings;
+use crate::paths::LonePattern;
 
 /// Each takes one more program to build.
 const PACKAGES_MAX: usize = 32;
@@ -34,10 +35,15 @@ impl Selection {
             return NoPlan::because("there is no Cargo.toml where cargo would look first");
         };
         let manifest = Settings::toml(manifest);
+        let (named, excluded) = (specs(&self.named), specs(&self.excluded));
+        let is_chosen = |name: &str| {
+            let fits = |specs: &[LonePattern]| specs.iter().any(|s| s.matches(name));
+            !fits(&excluded) && (self.named.is_empty() || fits(&named))
+        };
         let mut found = Vec::new();
         let mut without_library = None;
         for dir in self.candidates(&root, &manifest, facts)? {
-            let Some(package) = self.fits(&dir, facts)? else {
+            let Some(package) = package(&dir, facts, is_chosen)? else {
                 continue;
             };
             if package.library.is_some() {
@@ -89,106 +95,82 @@ impl Selection {
         }
         Ok(out)
     }
-
-    fn fits(&self, dir: &str, facts: &TreeFacts) -> Result<Option<Package>, NoPlan> {
-        let Some(text) = facts.text(&join(dir, "Cargo.toml"))? else {
-            return Ok(None);
-        };
-        let manifest = Settings::toml(text);
-        let Some(name) = manifest.text("package.name") else {
-            return Ok(None);
-        };
-        let named = |specs: &[String]| specs.iter().any(|s| is_spec_of(s, name));
-        if named(&self.excluded) || !(self.named.is_empty() || named(&self.named)) {
-            return Ok(None);
-        }
-        // Before the edition 2018 one named test turns the search for others off.
-        let edition = manifest.text("package.edition").unwrap_or("2015");
-        let searches = match manifest.flag("package.autotests") {
-            Some(value) => value,
-            None => edition != "2015" || !manifest.has("test"),
-        };
-        let tests = facts.kind(&join(dir, "tests"))?;
-        if !searches || !matches!(tests, None | Some(EntryKind::Directory)) {
-            return Ok(None);
-        }
-        let types = ["lib.crate-type", "lib.crate_type"]
-            .iter()
-            .find_map(|k| manifest.list(k));
-        let linkable = types.is_none_or(|t| t.iter().any(|t| ["lib", "rlib"].contains(t)))
-            && manifest.flag("lib.proc-macro") != Some(true);
-        let has_library =
-            manifest.has("lib") || facts.kind(&join(dir, "src/lib.rs"))? == Some(EntryKind::File);
-        let library = manifest.text("lib.name").unwrap_or(name).replace('-', "_");
-        let is_identifier = library
-            .chars()
-            .all(|c| c == '_' || c.is_ascii_alphanumeric());
-        Ok(Some(Package {
-            dir: dir.to_owned(),
-            library: (linkable && has_library && is_identifier).then_some(library),
-        }))
-    }
 }
 
-/// Directories that a member pattern stands for: `*` and `?` within one name.
+/// The package of a directory, when it is chosen and takes a test.
+fn package(
+    dir: &str,
+    facts: &TreeFacts,
+    is_chosen: impl Fn(&str) -> bool,
+) -> Result<Option<Package>, NoPlan> {
+    let Some(text) = facts.text(&join(dir, "Cargo.toml"))? else {
+        return Ok(None);
+    };
+    let manifest = Settings::toml(text);
+    let Some(name) = manifest.text("package.name").filter(|n| is_chosen(n)) else {
+        return Ok(None);
+    };
+    // Before the edition 2018 one named test turns the search for others off.
+    let edition = manifest.text("package.edition").unwrap_or("2015");
+    let searches = match manifest.flag("package.autotests") {
+        Some(value) => value,
+        None => edition != "2015" || !manifest.has("test"),
+    };
+    let tests = facts.kind(&join(dir, "tests"))?;
+    if !searches || !matches!(tests, None | Some(EntryKind::Directory)) {
+        return Ok(None);
+    }
+    let types = ["lib.crate-type", "lib.crate_type"]
+        .iter()
+        .find_map(|k| manifest.list(k));
+    let linkable = types.is_none_or(|t| t.iter().any(|t| ["lib", "rlib"].contains(t)))
+        && manifest.flag("lib.proc-macro") != Some(true);
+    let has_library =
+        manifest.has("lib") || facts.kind(&join(dir, "src/lib.rs"))? == Some(EntryKind::File);
+    let library = manifest.text("lib.name").unwrap_or(name).replace('-', "_");
+    let is_identifier = library
+        .chars()
+        .all(|c| c == '_' || c.is_ascii_alphanumeric());
+    Ok(Some(Package {
+        dir: dir.to_owned(),
+        library: (linkable && has_library && is_identifier).then_some(library),
+    }))
+}
+
+/// Directories that a member pattern stands for. A wildcard stays within one name and means none that is hidden.
 fn expanded(root: &str, member: &str, facts: &TreeFacts) -> Result<Vec<String>, NoPlan> {
     let mut found = vec![root.to_owned()];
     for part in beneath(member)?.split('/').filter(|p| !p.is_empty()) {
+        let pattern = part
+            .contains(['*', '?', '['])
+            .then(|| part.parse().map(|p| LonePattern::new(&p)));
         let mut next = Vec::new();
         for dir in found {
-            if !part.contains(['*', '?', '[']) {
-                next.push(join(&dir, part));
-                continue;
+            match &pattern {
+                None => next.push(join(&dir, part)),
+                Some(Err(_)) => {}
+                Some(Ok(pattern)) => {
+                    let entries = facts.list(&dir)?.iter();
+                    let dirs = entries.filter(|e| e.kind == EntryKind::Directory);
+                    let seen = dirs.filter(|e| !e.name.starts_with('.'));
+                    let fitting = seen.filter(|e| pattern.matches(&e.name));
+                    next.extend(fitting.map(|e| join(&dir, &e.name)));
+                }
             }
-            let entries = facts.list(&dir)?.iter();
-            let dirs = entries.filter(|e| e.kind == EntryKind::Directory);
-            let fitting = dirs.filter(|e| !e.name.starts_with('.') && is_match(part, &e.name));
-            next.extend(fitting.map(|e| join(&dir, &e.name)));
         }
         found = next;
     }
     Ok(found)
 }
 
-/// Whether a package specification means this name: `name`, `name@1.2.3`, `na*`.
-fn is_spec_of(spec: &str, name: &str) -> bool {
-    let spec = spec.rsplit_once('#').map_or(spec, |(_, s)| s);
-    let spec = spec.split(['@', ':']).next().unwrap_or(spec);
-    is_match(spec, name)
-}
-
-/// Matches `*` and `?` over characters.
-fn is_match(pattern: &str, name: &str) -> bool {
-    let mut rest = name;
-    let mut parts = pattern.split('*').peekable();
-    let mut is_first = true;
-    while let Some(part) = parts.next() {
-        let is_last = parts.peek().is_none();
-        let fits_at = |text: &str| -> Option<usize> {
-            let mut chars = text.char_indices();
-            for p in part.chars() {
-                let (_, c) = chars.next()?;
-                if p != '?' && p != c {
-                    return None;
-                }
-            }
-            Some(chars.next().map_or(text.len(), |(i, _)| i))
-        };
-        let starts = rest
-            .char_indices()
-            .map(|(i, _)| i)
-            .chain([rest.len()])
-            .filter(|i| !is_first || *i == 0);
-        let found = starts
-            .filter_map(|i| fits_at(&rest[i..]).map(|n| i + n))
-            .find(|end| !is_last || *end == rest.len());
-        match found {
-            Some(end) => rest = &rest[end..],
-            None => return false,
-        }
-        is_first = false;
-    }
-    rest.is_empty() || pattern.ends_with('*')
+/// The names that package specifications mean: `name`, `name@1.2.3`, `na*`.
+fn specs(specs: &[String]) -> Vec<LonePattern> {
+    let names = specs.iter().map(|spec| {
+        let spec = spec.rsplit_once('#').map_or(spec.as_str(), |(_, s)| s);
+        spec.split(['@', ':']).next().unwrap_or(spec)
+    });
+    let patterns = names.filter_map(|name| name.parse().ok());
+    patterns.map(|p| LonePattern::new(&p)).collect()
 }
 
 #[cfg(test)]
@@ -196,21 +178,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_match_whole_names() {
-        for (pattern, name, fits) in [
+    fn a_specification_means_whole_names() {
+        for (spec, name, fits) in [
             ("a", "a", true),
             ("a", "ab", false),
             ("a*", "ab", true),
-            ("*b", "ab", true),
             ("*b", "abb", true),
-            ("a*c", "abc", true),
             ("a*c", "abcd", false),
             ("a?c", "abc", true),
-            ("*", "", true),
+            ("[ab]c", "bc", true),
             ("x*y*z", "x1y2z", true),
+            ("a@1.0", "a", true),
+            ("https://example.org/r#a@1.0", "a", true),
+            ("[a", "[a", false),
         ] {
-            assert_eq!(is_match(pattern, name), fits, "{pattern} {name}");
+            let means = specs(&[spec.to_owned()]).iter().any(|s| s.matches(name));
+            assert_eq!(means, fits, "{spec} {name}");
         }
-        assert!(is_spec_of("a@1.0", "a") && !is_spec_of("a", "b"));
     }
 }
