@@ -9,12 +9,10 @@ mod commands;
 mod contract_file;
 mod failure;
 mod interrupt;
-mod outputs;
 mod pack_file;
 mod printer;
 mod project_files;
 mod sandbox_args;
-mod schemas;
 mod session;
 mod suggest;
 

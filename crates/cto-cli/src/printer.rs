@@ -5,13 +5,13 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use cto_contract::outputs::{ErrorBody, ErrorOutput};
 use cto_contract::text::{neutralise, one_line};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args::Color;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{ErrorBody, ErrorOutput};
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();

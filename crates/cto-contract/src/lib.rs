@@ -20,6 +20,7 @@ pub mod ids;
 pub mod input;
 pub mod lanes;
 pub mod ledger;
+pub mod outputs;
 pub mod path;
 pub mod plan;
 pub mod report;

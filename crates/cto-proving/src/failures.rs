@@ -20,13 +20,13 @@ use std::time::Instant;
 use cto_contract::artifact::REPORT_JSON;
 use cto_contract::blocker::BlockerCode;
 use cto_contract::ids::{BadId, CaseId, RunId};
-use cto_contract::schemars::{self, JsonSchema};
-use cto_contract::words::RunStatus;
+use cto_contract::outputs::{
+    CheckedRow, Checks, NotCovered, ValidateFailuresOutput, ValidateFailuresTag,
+};
 use cto_runner::Environment;
 use cto_sandbox::{Launcher, StopToken};
-use serde::Serialize;
 
-pub use check::{Checks, Judged, Seen, judge};
+pub use check::{Judged, Seen, judge};
 pub use document::document;
 pub use fixture::Fixture;
 pub use table::{NOT_COVERED, control, fixtures};
@@ -58,44 +58,6 @@ pub enum ValidateError {
     Name(#[from] BadId),
 }
 
-/// One fixture and what its pack showed.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct CheckedRow {
-    pub fixture: String,
-    pub blocker: BlockerCode,
-    /// Status of the report; null when there is none.
-    pub status: Option<RunStatus>,
-    pub checks: Checks,
-    /// What does not hold, a sentence each.
-    pub errors: Vec<String>,
-    pub seconds: f64,
-}
-
-impl CheckedRow {
-    pub fn passed(&self) -> bool {
-        self.errors.is_empty() && self.checks.all()
-    }
-}
-
-/// A blocker that was not triggered, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct NotCovered {
-    pub blocker: BlockerCode,
-    pub reason: String,
-}
-
-/// What a validation came to.
-#[derive(Debug, Clone)]
-pub struct FailureMatrix {
-    pub ok: bool,
-    pub directory: PathBuf,
-    pub checked: Vec<CheckedRow>,
-    pub errors: Vec<String>,
-    pub not_covered: Vec<NotCovered>,
-    /// Fixture to the path of its report.
-    pub failure_reports: BTreeMap<String, String>,
-}
-
 /// What became of one fixture.
 enum Done {
     Checked {
@@ -111,7 +73,7 @@ pub fn validate(
     options: &Options,
     stop: &StopToken,
     told: &(dyn Fn(&CheckedRow) + Sync),
-) -> Result<FailureMatrix, ValidateError> {
+) -> Result<ValidateFailuresOutput, ValidateError> {
     let chosen = choose(&options.only)?;
     let directory = make_directory(&options.directory, "failures")?;
     let next = AtomicUsize::new(0);
@@ -140,9 +102,10 @@ pub fn validate(
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(index, _)| *index);
-    let mut matrix = FailureMatrix {
+    let mut matrix = ValidateFailuresOutput {
+        schema_version: ValidateFailuresTag,
         ok: false,
-        directory,
+        directory: directory.display().to_string(),
         checked: Vec::new(),
         errors: control_errors
             .into_inner()

@@ -25,11 +25,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use cto_contract::schemars::{self, JsonSchema};
-use cto_contract::wire_enum;
+use cto_contract::outputs::{
+    BehaviourStatus, CheckedBehaviour, NotTried, ValidateRedteamOutput, ValidateRedteamTag,
+};
 use cto_runner::Environment;
 use cto_sandbox::{Launcher, StopToken};
-use serde::Serialize;
 
 pub use corpus::{Behaviour, CORPUS, NOT_COVERED, Need, behaviour, not_covered};
 pub use document::document;
@@ -54,45 +54,6 @@ pub struct Options {
     pub only: Vec<u8>,
 }
 
-wire_enum! {
-    /// What became of a behaviour.
-    pub enum BehaviourStatus { Pass = "pass", Fail = "fail", Skipped = "skipped" }
-}
-
-/// One behaviour and what was seen of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct CheckedBehaviour {
-    pub behaviour: u8,
-    pub name: String,
-    pub expected: String,
-    pub seen: String,
-    /// What it is tried with, and what of the kernel must hold it.
-    pub needs: Vec<String>,
-    pub status: BehaviourStatus,
-    /// Why it failed or was not tried.
-    pub reason: Option<String>,
-    /// Directories of the runs in which it was tried, below `directory`.
-    pub runs: Vec<String>,
-}
-
-/// A behaviour that this version does not try, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct NotTried {
-    pub behaviour: u8,
-    pub name: String,
-    pub reason: String,
-}
-
-/// What a validation came to.
-#[derive(Debug, Clone)]
-pub struct RedTeam {
-    pub ok: bool,
-    pub directory: PathBuf,
-    pub checked: Vec<CheckedBehaviour>,
-    pub errors: Vec<String>,
-    pub not_covered: Vec<NotTried>,
-}
-
 /// What became of one scene: verdicts by behaviour, or a control that did not hold.
 struct Done {
     scene: &'static str,
@@ -106,7 +67,7 @@ pub fn validate(
     options: &Options,
     stop: &StopToken,
     told: &(dyn Fn(&str, usize) + Sync),
-) -> Result<RedTeam, ValidateError> {
+) -> Result<ValidateRedteamOutput, ValidateError> {
     let directory = make_directory(&options.directory, "redteam")?;
     let machine = Machine::look(options);
     let wanted = |number: u8| {
@@ -144,9 +105,10 @@ pub fn validate(
         }
     });
     let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut team = RedTeam {
+    let mut team = ValidateRedteamOutput {
+        schema_version: ValidateRedteamTag,
         ok: false,
-        directory,
+        directory: directory.display().to_string(),
         checked: Vec::new(),
         errors: Vec::new(),
         not_covered: not_tried(),
@@ -166,7 +128,12 @@ pub fn validate(
 type Tries = Vec<(&'static Behaviour, &'static [Claim])>;
 
 /// Puts the verdicts of all scenes together, a row for each behaviour that was asked for.
-fn collect(team: &mut RedTeam, done: Vec<Done>, options: &Options, machine: &Machine) {
+fn collect(
+    team: &mut ValidateRedteamOutput,
+    done: Vec<Done>,
+    options: &Options,
+    machine: &Machine,
+) {
     let mut by_number: BTreeMap<u8, Vec<(&'static str, Verdict)>> = BTreeMap::new();
     for one in done {
         let errors = one.errors.into_iter();

@@ -10,6 +10,7 @@ pub mod eligibility;
 pub mod inputs;
 pub mod lifecycle;
 pub mod order;
+pub mod outputs;
 pub mod patch;
 pub mod paths;
 pub mod project;

@@ -35,6 +35,7 @@ mod retention;
 mod room;
 mod sandbox;
 mod sandbox_proof;
+pub mod schemas;
 mod sealing;
 mod source;
 mod steps;
@@ -61,8 +62,8 @@ pub use recover::{RecoverError, Recovered, live_runs, recover_all};
 pub use reference::{PackRef, ReferenceError};
 pub use requests::{Again, NOTE_BYTES_MAX, RequestError, again};
 pub use retention::{
-    Buried, Item, ItemKind, Kept, Problem, RetentionError, Survey, TombstoneError, burial, buried,
-    is_buried, survey, sweep,
+    Buried, Item, Kept, Problem, RetentionError, Survey, TombstoneError, burial, buried, is_buried,
+    survey, sweep,
 };
 pub use sandbox::{APPARMOR_REMEDY, SandboxAsk, find_program};
 pub use task::{RepositoryTask, Task};

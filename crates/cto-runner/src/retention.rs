@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use cto_contract::artifact::ATTESTATION;
 use cto_contract::ids::{RunId, TreeId};
+use cto_contract::outputs::ItemKind;
 use cto_contract::time::Utc;
-use cto_contract::wire_enum;
 use cto_store::{BreakReason, StoreError};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -37,22 +37,6 @@ const GONE: &str = ".gone-";
 /// How deep a validator's home may lie below `validation/<stamp>/`.
 const VALIDATION_DEPTH_MAX: usize = 6;
 const DAY_SECONDS: i64 = 86_400;
-
-wire_enum! {
-    /// What kind of thing goes.
-    pub enum ItemKind {
-        /// Scratch of a process that is gone, whose run is sealed.
-        Work = "work",
-        /// The home of a validator.
-        Validation = "validation",
-        Baseline = "baseline",
-        /// How a run was asked for whose pack is gone.
-        Request = "request",
-        Pack = "pack",
-        /// What an earlier removal left.
-        Leftover = "leftover",
-    }
-}
 
 /// One thing that goes.
 #[derive(Debug, Clone, PartialEq, Eq)]

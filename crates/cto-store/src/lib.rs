@@ -20,6 +20,7 @@ mod error;
 mod index;
 mod ledger;
 mod open;
+mod outputs;
 #[cfg(test)]
 mod plans;
 mod query;
@@ -33,6 +34,7 @@ pub use cto_contract::ledger::RunCreated;
 pub use cursor::{BadCursor, Cursor};
 pub use error::StoreError;
 pub use ledger::{Appended, Found, LedgerEntry, LedgerHead, LedgerInit, LedgerListing, LedgerPage};
+pub use outputs::{IndexOutput, IndexTag, LiveRun, RefusedPack, RunsOutput, RunsTag};
 pub use query::{Counts, Filter, Listing, PAGE_ROWS_MAX, Page, Rebuilt, State};
 pub use run::{RunRow, RunSealed};
 pub use store::Store;

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use cto_contract::outputs::{CaseOutput, CaseRow, CaseTag, CasesOutput, CasesTag};
 use cto_runner::{Case, Catalog};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{CaseOutput, CaseRow, CaseTag, CasesOutput, CasesTag};
 use crate::session::Session;
 
 /// List the cases, or show one in full

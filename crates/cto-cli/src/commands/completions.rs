@@ -1,10 +1,10 @@
 //! `cto completions`: what a shell needs to complete words.
 
 use clap_complete::Shell;
+use cto_contract::outputs::{TextOutput, TextTag};
 
 use super::Outcome;
 use crate::failure::Exit;
-use crate::outputs::{TextOutput, TextTag};
 use crate::session::Session;
 
 /// Print completions for a shell

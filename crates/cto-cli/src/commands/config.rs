@@ -1,6 +1,7 @@
 //! `cto config show`: every setting and where it came from.
 
 use cto_contract::config::Retention;
+use cto_contract::outputs::{ConfigOutput, ConfigTag, ConfigValue};
 use cto_contract::plan::SettingSource;
 use cto_contract::words::Lane;
 use cto_rules::sandbox_choice::{PROVIDER_VARIABLE, Wishes, choose};
@@ -8,7 +9,6 @@ use cto_runner::{Config, OUTPUT_MB_DEFAULT, WALL_SECONDS_DEFAULT};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{ConfigOutput, ConfigTag, ConfigValue};
 use crate::session::Session;
 
 /// Show the settings

@@ -6,12 +6,12 @@ use clap::Subcommand;
 use cto_contract::text::one_line;
 use cto_evidence::canonical::digest_of;
 use cto_rules::advice::contract_warnings;
+use cto_rules::outputs::{ContractCheckOutput, ContractCheckTag};
 use cto_rules::project::ProjectTree;
 
 use super::Outcome;
 use crate::contract_file;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{ContractCheckOutput, ContractCheckTag};
 use crate::printer::{GOOD, STRONG, WARN};
 use crate::project_files;
 use crate::session::Session;

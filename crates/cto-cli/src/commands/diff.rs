@@ -1,11 +1,11 @@
 //! `cto diff`: the change itself.
 
 use cto_contract::artifact::PATCH;
+use cto_contract::outputs::{DiffOutput, DiffTag};
 use cto_evidence::canonical::sha256;
 
 use super::Outcome;
 use crate::failure::Exit;
-use crate::outputs::{DiffOutput, DiffTag};
 use crate::pack_file;
 use crate::printer::{ADDED, FAINT, PLACE, Page, REMOVED};
 use crate::session::Session;

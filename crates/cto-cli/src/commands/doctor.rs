@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use cto_contract::outputs::{DoctorCheck, DoctorOutput, DoctorTag, Health};
 use cto_contract::trust::Origin;
 use cto_contract::words::SandboxChoice;
 use cto_rules::sandbox_choice::{PROVIDER_VARIABLE, Wishes, choose};
@@ -12,7 +13,6 @@ use cto_sandbox::Class;
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{DoctorCheck, DoctorOutput, DoctorTag, Health};
 use crate::printer::{BAD, FAINT, GOOD, WARN};
 use crate::session::Session;
 

@@ -1,10 +1,10 @@
 //! `cto engines`: the lanes and their gates.
 
+use cto_contract::outputs::{EngineRow, EnginesOutput, EnginesTag};
 use cto_contract::words::{Lane, Stage};
 
 use super::Outcome;
 use crate::failure::Exit;
-use crate::outputs::{EngineRow, EnginesOutput, EnginesTag};
 use crate::session::Session;
 
 /// List the lanes and whether their gates are open

@@ -6,6 +6,10 @@ use std::path::Path;
 use cto_contract::artifact::{ELIGIBILITY, TEST_LOG};
 use cto_contract::eligibility::EligibilityDecision;
 use cto_contract::event::Scope;
+use cto_contract::outputs::{
+    ExplainOutput, ExplainTag, ExplainedBlocker, ExplainedCheck, ExplainedClaim, ExplainedGate,
+    GateVerdict,
+};
 use cto_contract::report::Report;
 use cto_contract::text::{one_line, shorten};
 use cto_contract::verify::Claim;
@@ -16,10 +20,6 @@ use super::Outcome;
 use super::run::status_word;
 use super::show::result;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{
-    ExplainOutput, ExplainTag, ExplainedBlocker, ExplainedCheck, ExplainedClaim, ExplainedGate,
-    GateVerdict,
-};
 use crate::pack_file;
 use crate::printer::{BAD, FAINT, GOOD, Page, STRONG, WARN};
 use crate::session::Session;

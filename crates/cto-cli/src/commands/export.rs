@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use cto_contract::outputs::{ExportKind, ExportOutput, ExportTag};
 use cto_contract::verify::withheld_text;
 
 use super::Outcome;
 use crate::failure::Exit;
-use crate::outputs::{ExportKind, ExportOutput, ExportTag};
 use crate::session::Session;
 
 /// Write a pack as an archive, or its patch

@@ -1,5 +1,6 @@
 //! `cto gc`: take away what nobody needs any more.
 
+use cto_contract::outputs::{GcItem, GcKept, GcOutput, GcProblem, GcTag};
 use cto_contract::text::path_text;
 use cto_runner::{Home, Item, Problem};
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,7 +8,6 @@ use std::path::Path;
 
 use super::Outcome;
 use crate::failure::Exit;
-use crate::outputs::{GcItem, GcKept, GcOutput, GcProblem, GcTag};
 use crate::printer::{Page, STRONG};
 use crate::session::Session;
 

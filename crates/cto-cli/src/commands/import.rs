@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use cto_contract::outputs::{ImportOutput, ImportTag};
 use cto_contract::verify::withheld_text;
 
 use super::Outcome;
 use super::run::status_word;
 use crate::failure::Exit;
-use crate::outputs::{ImportOutput, ImportTag};
 use crate::session::Session;
 
 /// Take in a pack of elsewhere

@@ -5,10 +5,10 @@ use std::cell::RefCell;
 use cto_contract::artifact::ATTESTATION;
 use cto_contract::ids::RunId;
 use cto_runner::{index_row, reference};
+use cto_store::{IndexOutput, IndexTag, RefusedPack};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{IndexOutput, IndexTag, RefusedPack};
 use crate::session::Session;
 
 /// Look after the index of runs

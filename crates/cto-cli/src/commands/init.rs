@@ -5,11 +5,11 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use cto_contract::words::Lane;
+use cto_rules::outputs::{FileState, InitFile, InitOutput, InitTag};
 use cto_rules::propose::{Proposal, propose};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{FileState, InitFile, InitOutput, InitTag};
 use crate::printer::{GOOD, STRONG};
 use crate::project_files;
 use crate::session::Session;

@@ -1,12 +1,12 @@
 //! `cto key`: the key that seals packs.
 
 use cto_contract::ids::Digest;
+use cto_contract::outputs::{KeyOutput, KeyTag};
 use cto_evidence::key::SigningKey;
 use cto_runner::{key_path, load_or_create, rotate};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{KeyOutput, KeyTag};
 use crate::session::Session;
 
 /// Show, make or rotate the signing key

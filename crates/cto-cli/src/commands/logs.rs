@@ -1,11 +1,11 @@
 //! `cto logs`: what backend, checks and harness left behind.
 
 use cto_contract::artifact::{BACKEND_DIR, TEST_LOG};
+use cto_contract::outputs::{LogFile, LogsOutput, LogsTag};
 use cto_evidence::pack::PackDir;
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{LogFile, LogsOutput, LogsTag};
 use crate::pack_file;
 use crate::session::Session;
 

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use cto_contract::outputs::{TextOutput, TextTag};
+
 use super::Outcome;
 use super::schema::{make_directory, tell_written};
 use crate::failure::{Exit, Failure};
-use crate::outputs::{TextOutput, TextTag};
 use crate::session::Session;
 
 /// Print the manual page, or write all of them

@@ -1,5 +1,6 @@
 //! `cto run --plan`: what a run would begin with.
 
+use cto_contract::outputs::{PlanOutput, PlanTag};
 use cto_contract::plan::LaunchPlan;
 use cto_contract::text::{one_line, shorten};
 use cto_contract::words::RunStatus;
@@ -10,7 +11,6 @@ use super::Outcome;
 use super::explain::gates;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::outputs::{PlanOutput, PlanTag};
 use crate::printer::{BAD, GOOD, Page, STRONG, WARN};
 use crate::session::Session;
 

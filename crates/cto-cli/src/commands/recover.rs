@@ -1,10 +1,10 @@
 //! `cto recover`: seal what crashed.
 
+use cto_contract::outputs::{RecoverOutput, RecoverTag, RecoveredAs, RecoveredRun};
 use cto_runner::{Recovered, recover_all};
 
 use super::Outcome;
 use crate::failure::Exit;
-use crate::outputs::{RecoverOutput, RecoverTag, RecoveredAs, RecoveredRun};
 use crate::session::Session;
 
 /// Seal runs whose harness died

@@ -1,6 +1,7 @@
 //! `cto replay`: fold the log again and compare.
 
 use cto_contract::artifact::REPORT_JSON;
+use cto_contract::outputs::{ReplayOutput, ReplayTag};
 use cto_evidence::canonical::digest_of;
 use cto_rules::lifecycle::{RunState, conclude, replay};
 use cto_rules::views::progress::progress;
@@ -8,7 +9,6 @@ use cto_rules::views::report::{ReportInput, report};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{ReplayOutput, ReplayTag};
 use crate::pack_file;
 use crate::printer::{BAD, GOOD};
 use crate::session::Session;

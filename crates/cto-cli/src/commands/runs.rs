@@ -3,11 +3,11 @@
 use cto_contract::ids::{CaseId, RunId};
 use cto_contract::text::shorten;
 use cto_store::{Cursor, Filter, Page, State};
+use cto_store::{LiveRun, RunsOutput, RunsTag};
 
 use super::Outcome;
 use super::run::parse_lane;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{LiveRun, RunsOutput, RunsTag};
 use crate::session::Session;
 
 /// List runs, newest first

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use cto_contract::outputs::{SchemaRow, SchemasOutput, SchemasTag, WrittenOutput, WrittenTag};
+use cto_runner::schemas;
+
 use super::Outcome;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{SchemaRow, SchemasOutput, SchemasTag, WrittenOutput, WrittenTag};
-use crate::schemas;
 use crate::session::Session;
 use crate::suggest;
 

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use cto_contract::artifact::ATTESTATION;
+use cto_contract::outputs::{StopOutput, StopTag};
 use cto_runner::{Holder, live_runs};
 use rustix::process::{Pid, Signal};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{StopOutput, StopTag};
 use crate::pack_file;
 use crate::session::Session;
 

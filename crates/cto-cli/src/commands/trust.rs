@@ -1,6 +1,7 @@
 //! `cto trust`: which keys make an origin known.
 
 use cto_contract::ids::Digest;
+use cto_contract::outputs::{TrustListOutput, TrustListTag, TrustOutput, TrustTag};
 use cto_contract::time::Utc;
 use cto_contract::trust::{TrustSchema, TrustedKey};
 use cto_runner::add_trusted;
@@ -8,7 +9,6 @@ use cto_runner::add_trusted;
 use super::Outcome;
 use super::verify::read_key;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{TrustListOutput, TrustListTag, TrustOutput, TrustTag};
 use crate::session::Session;
 
 /// Say which keys count

@@ -3,14 +3,14 @@
 mod redteam;
 
 use clap::Subcommand;
-use cto_proving::failures::{self, CheckedRow, FailureMatrix, Options, ValidateError};
+use cto_contract::outputs::{CheckedRow, ValidateFailuresOutput};
+use cto_proving::failures::{self, Options, ValidateError};
 use cto_sandbox::Launcher;
 
 use super::Outcome;
 use super::run::status_word;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::outputs::{ValidateFailuresOutput, ValidateFailuresTag};
 use crate::printer::{BAD, GOOD, STRONG};
 use crate::session::Session;
 use crate::suggest;
@@ -74,17 +74,8 @@ fn failures(args: &FailuresArgs, session: &Session) -> Outcome {
             bar.line(&format!("{word:<8} {} ({:.2} s)", row.fixture, row.seconds));
         })?
     };
-    let output = ValidateFailuresOutput {
-        schema_version: ValidateFailuresTag,
-        ok: matrix.ok,
-        checked: matrix.checked.clone(),
-        errors: matrix.errors.clone(),
-        not_covered: matrix.not_covered.clone(),
-        failure_reports: matrix.failure_reports.clone(),
-        directory: matrix.directory.display().to_string(),
-    };
     if session.printer.json {
-        session.printer.document(&output)?;
+        session.printer.document(&matrix)?;
     } else {
         show(&matrix, session)?;
     }
@@ -123,7 +114,7 @@ impl From<ValidateError> for Failure {
     }
 }
 
-fn show(matrix: &FailureMatrix, session: &Session) -> Result<(), Failure> {
+fn show(matrix: &ValidateFailuresOutput, session: &Session) -> Result<(), Failure> {
     let mut page = session.printer.page();
     let rows: Vec<Vec<String>> = matrix.checked.iter().map(cells).collect();
     page.table(
@@ -157,7 +148,7 @@ fn show(matrix: &FailureMatrix, session: &Session) -> Result<(), Failure> {
         ),
     );
     page.end();
-    page.field("packs", &matrix.directory.display().to_string());
+    page.field("packs", &matrix.directory);
     session.printer.show(&page)
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use cto_contract::artifact::TASK_CONTRACT;
+use cto_contract::outputs::{SubjectKind, WhyOutput, WhyTag};
 use cto_contract::task::TaskContract;
 use cto_contract::text::one_line;
 use cto_contract::words::Action;
@@ -13,7 +14,6 @@ use cto_rules::why::{Verdict, Why, why_action, why_path};
 use super::Outcome;
 use crate::contract_file;
 use crate::failure::{Exit, Failure};
-use crate::outputs::{SubjectKind, WhyOutput, WhyTag};
 use crate::pack_file;
 use crate::printer::{BAD, GOOD};
 use crate::session::Session;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use cto_proving::redteam::{self, BehaviourStatus, CORPUS, Options};
+use cto_contract::outputs::BehaviourStatus;
+use cto_proving::redteam::{self, CORPUS, Options};
 use cto_runner::Environment;
 use cto_sandbox::{Launcher, StopToken};
 use serde_json::Value;

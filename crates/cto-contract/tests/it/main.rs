@@ -1,5 +1,7 @@
 //! Freezes every wire name: renaming one needs a new schema version.
 
+mod outputs;
+
 use std::fmt::Write as _;
 
 use cto_contract::{artifact, blocker::BlockerCode, event::*, words::*};

@@ -8,14 +8,13 @@ use cto_contract::artifact::{
 };
 use cto_contract::blocker::Blocker;
 use cto_contract::event::{EventKind, EventType, RunEvent};
+use cto_contract::outputs::Checks;
 use cto_contract::report::Report;
-use cto_contract::schemars::{self, JsonSchema};
 use cto_contract::trust::TrustedKey;
 use cto_contract::verify::{VerifyCheck, VerifyCode, VerifyReport};
 use cto_contract::words::{Lane, RunStatus};
 use cto_evidence::chain::read_log;
 use cto_evidence::verify::{VerifyOptions, verify};
-use serde::Serialize;
 
 use super::fixture::Fixture;
 
@@ -29,39 +28,6 @@ pub struct Seen {
     pub outside: Vec<String>,
     /// What went wrong with the trigger itself.
     pub troubles: Vec<String>,
-}
-
-/// The eight checks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Checks {
-    pub blocker: bool,
-    pub event: bool,
-    pub status: bool,
-    pub exit_code: bool,
-    pub artifacts: bool,
-    pub digests: bool,
-    pub freshness: bool,
-    pub outside: bool,
-}
-
-impl Checks {
-    /// Names and results, in order.
-    pub fn named(&self) -> [(&'static str, bool); 8] {
-        [
-            ("blocker", self.blocker),
-            ("event", self.event),
-            ("status", self.status),
-            ("exit_code", self.exit_code),
-            ("artifacts", self.artifacts),
-            ("digests", self.digests),
-            ("freshness", self.freshness),
-            ("outside", self.outside),
-        ]
-    }
-
-    pub fn all(&self) -> bool {
-        self.named().iter().all(|(_, holds)| *holds)
-    }
 }
 
 /// What the checks came to.

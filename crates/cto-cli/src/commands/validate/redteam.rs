@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use cto_proving::redteam::{self, BehaviourStatus, CORPUS, CheckedBehaviour, Options, RedTeam};
+use cto_contract::outputs::{BehaviourStatus, CheckedBehaviour, ValidateRedteamOutput};
+use cto_proving::redteam::{self, CORPUS, Options};
 use cto_rules::inputs::{InputFacts, InputRefusal, judge_input};
 use cto_sandbox::Launcher;
 
@@ -10,7 +11,6 @@ use super::jobs_or_cores;
 use crate::commands::Outcome;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::outputs::{ValidateRedteamOutput, ValidateRedteamTag};
 use crate::printer::{BAD, GOOD, STRONG};
 use crate::session::Session;
 
@@ -91,16 +91,8 @@ pub(super) fn redteam(args: &RedteamArgs, session: &Session) -> Outcome {
             bar.line(&format!("{word:<8} {run}"));
         })?
     };
-    let output = ValidateRedteamOutput {
-        schema_version: ValidateRedteamTag,
-        ok: team.ok,
-        checked: team.checked.clone(),
-        errors: team.errors.clone(),
-        not_covered: team.not_covered.clone(),
-        directory: team.directory.display().to_string(),
-    };
     if session.printer.json {
-        session.printer.document(&output)?;
+        session.printer.document(&team)?;
     } else {
         show(&team, session)?;
     }
@@ -111,7 +103,7 @@ pub(super) fn redteam(args: &RedteamArgs, session: &Session) -> Outcome {
     })
 }
 
-fn show(team: &RedTeam, session: &Session) -> Result<(), Failure> {
+fn show(team: &ValidateRedteamOutput, session: &Session) -> Result<(), Failure> {
     let mut page = session.printer.page();
     let rows: Vec<Vec<String>> = team.checked.iter().map(cells).collect();
     page.table(&["#", "behaviour", "expected", "status", "seen"], &rows);
@@ -151,7 +143,7 @@ fn show(team: &RedTeam, session: &Session) -> Result<(), Failure> {
         ),
     );
     page.end();
-    page.field("packs", &team.directory.display().to_string());
+    page.field("packs", &team.directory);
     session.printer.show(&page)
 }
 

@@ -1,19 +1,18 @@
-//! Every schema by name: outputs of commands and formats of files.
+//! Every JSON Schema by name: outputs of commands and pages, and formats of files.
 
+use cto_contract::outputs as out;
 use cto_contract::schemars::{self, JsonSchema, Schema, SchemaGenerator};
 
-use crate::outputs as out;
-
 /// One schema.
-pub(crate) struct Entry {
-    pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
+pub struct Entry {
+    pub name: &'static str,
+    pub about: &'static str,
     make: fn() -> Schema,
 }
 
 impl Entry {
     /// The schema itself, as a JSON value.
-    pub(crate) fn schema(&self) -> serde_json::Value {
+    pub fn schema(&self) -> serde_json::Value {
         let mut value = (self.make)().to_value();
         if let Some(object) = value.as_object_mut() {
             object.insert(
@@ -45,7 +44,7 @@ fn generator(settings: schemars::generate::SchemaSettings) -> SchemaGenerator {
 macro_rules! registry {
     ($($name:literal $how:ident $ty:ty, $about:literal;)+) => {
         /// All of them, by name.
-        pub(crate) const ALL: &[Entry] = &[$(Entry { name: $name, about: $about, make: $how::<$ty> }),+];
+        pub const ALL: &[Entry] = &[$(Entry { name: $name, about: $about, make: $how::<$ty> }),+];
     };
 }
 
@@ -56,7 +55,7 @@ registry! {
     "cases" written out::CasesOutput, "Output of `cto cases`";
     "config" written out::ConfigOutput, "Output of `cto config show`";
     "contract" read cto_contract::task::TaskContract, "task-contract.json";
-    "contract-check" written out::ContractCheckOutput, "Output of `cto contract check`";
+    "contract-check" written cto_rules::outputs::ContractCheckOutput, "Output of `cto contract check`";
     "diff" written out::DiffOutput, "Output of `cto diff`";
     "doctor" written out::DoctorOutput, "Output of `cto doctor`";
     "eligibility" written cto_contract::eligibility::EligibilityDecision, "eligibility.json";
@@ -69,8 +68,8 @@ registry! {
     "gc" written out::GcOutput, "Output of `cto gc`";
     "harness-config" read cto_contract::config::HarnessConfig, "harness.yaml";
     "import" written out::ImportOutput, "Output of `cto import`";
-    "index" written out::IndexOutput, "Output of `cto index rebuild`";
-    "init" written out::InitOutput, "Output of `cto init`";
+    "index" written cto_store::IndexOutput, "Output of `cto index rebuild`";
+    "init" written cto_rules::outputs::InitOutput, "Output of `cto init`";
     "key" written out::KeyOutput, "Output of `cto key`";
     "logs" written out::LogsOutput, "Output of `cto logs`";
     "matrix" written out::MatrixOutput, "Output of `cto matrix` and its report.json";
@@ -79,7 +78,7 @@ registry! {
     "replay" written out::ReplayOutput, "Output of `cto replay`";
     "report" written cto_contract::report::Report, "report.json, and output of `cto run`, `cto rerun` and `cto show`";
     "run-row" written cto_store::RunRow, "One row of `cto runs`";
-    "runs" written out::RunsOutput, "Output of `cto runs`";
+    "runs" written cto_store::RunsOutput, "Output of `cto runs`";
     "sandbox-proof" written cto_contract::sandbox::SandboxProof, "backend/sandbox.json";
     "schemas" written out::SchemasOutput, "Output of `cto schema`";
     "statement" written cto_contract::attestation::Statement, "Payload of attestation.dsse.json: the in-toto statement";
@@ -98,7 +97,7 @@ registry! {
 }
 
 /// Finds one by name; some commands print what another name describes.
-pub(crate) fn find(name: &str) -> Option<&'static Entry> {
+pub fn find(name: &str) -> Option<&'static Entry> {
     let name = match name {
         "run" | "rerun" | "show" => "report",
         "watch" => "event",

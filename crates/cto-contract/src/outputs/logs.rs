@@ -1,0 +1,39 @@
+//! `cto logs` and `cto replay`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::event::RunEvent;
+use crate::ids::RunId;
+use crate::words::RunStatus;
+
+outputs! {
+    /// `cto logs`.
+    LogsOutput, LogsTag = "cto.logs/v1" {
+        pub run_id: Option<RunId>,
+        pub files: Vec<LogFile>,
+        /// With `--events` only.
+        pub events: Vec<RunEvent>,
+    }
+    /// `cto replay`.
+    ReplayOutput, ReplayTag = "cto.replay/v1" {
+        pub run_id: RunId,
+        pub events: u64,
+        /// The lines that a person saw while the run went on.
+        pub progress: Vec<String>,
+        pub status: Option<RunStatus>,
+        /// The report made from the log again equals the sealed one; null when there is no sealed one.
+        pub same: Option<bool>,
+        /// Fields of the report that differ.
+        pub differences: Vec<String>,
+    }
+}
+
+/// One file that backend or checks wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LogFile {
+    pub path: String,
+    pub bytes: u64,
+    /// Bytes that are not UTF-8 are replaced.
+    pub text: String,
+}

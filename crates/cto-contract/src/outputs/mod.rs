@@ -1,0 +1,59 @@
+//! What each command prints under `--json`, and what a page shows: typed, and each document names its schema.
+//!
+//! Outputs with a row of the index are in `cto-store`, those with the proposal of a contract in `cto-rules`.
+
+macro_rules! outputs {
+    ($($(#[$meta:meta])* $name:ident, $tag:ident = $schema:literal { $($body:tt)* })+) => { $(
+        wire_const! {
+            #[doc = concat!("Schema tag `", $schema, "`.")]
+            pub struct $tag: &'static str = $schema
+        }
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::schemars::JsonSchema)]
+        pub struct $name { pub schema_version: $tag, $($body)* }
+    )+ };
+}
+
+mod cases;
+mod change;
+mod doctor;
+mod engines;
+mod error;
+mod explain;
+mod gc;
+mod keys;
+mod logs;
+mod matrix;
+mod plan;
+mod recover;
+mod reference;
+mod settings;
+mod transfer;
+mod validate;
+mod why;
+
+pub use cases::{CaseOutput, CaseRow, CaseTag, CasesOutput, CasesTag};
+pub use change::{DiffOutput, DiffTag};
+pub use doctor::{DoctorCheck, DoctorOutput, DoctorTag, Health};
+pub use engines::{EngineRow, EnginesOutput, EnginesTag};
+pub use error::{ErrorBody, ErrorOutput};
+pub use explain::{
+    ExplainOutput, ExplainTag, ExplainedBlocker, ExplainedCheck, ExplainedClaim, ExplainedGate,
+    GateVerdict,
+};
+pub use gc::{GcItem, GcKept, GcOutput, GcProblem, GcTag, ItemKind};
+pub use keys::{KeyOutput, KeyTag, TrustListOutput, TrustListTag, TrustOutput, TrustTag};
+pub use logs::{LogFile, LogsOutput, LogsTag, ReplayOutput, ReplayTag};
+pub use matrix::{MatrixCounts, MatrixOutput, MatrixRun, MatrixTag};
+pub use plan::{PlanOutput, PlanTag};
+pub use recover::{RecoverOutput, RecoverTag, RecoveredAs, RecoveredRun, StopOutput, StopTag};
+pub use reference::{
+    SchemaRow, SchemasOutput, SchemasTag, TextOutput, TextTag, WrittenOutput, WrittenTag,
+};
+pub use settings::{ConfigOutput, ConfigTag, ConfigValue};
+pub use transfer::{ExportKind, ExportOutput, ExportTag, ImportOutput, ImportTag};
+pub use validate::{
+    BehaviourStatus, CheckedBehaviour, CheckedRow, Checks, NotCovered, NotTried,
+    ValidateFailuresOutput, ValidateFailuresTag, ValidateRedteamOutput, ValidateRedteamTag,
+};
+pub use why::{SubjectKind, WhyOutput, WhyTag};

@@ -1,0 +1,37 @@
+//! `cto export` and `cto import`.
+
+use crate::ids::{Digest, RunId};
+use crate::trust::Origin;
+use crate::words::RunStatus;
+
+outputs! {
+    /// `cto export`.
+    ExportOutput, ExportTag = "cto.export/v1" {
+        pub run_id: RunId,
+        pub kind: ExportKind,
+        /// Null when the patch stands in this document.
+        pub path: Option<String>,
+        pub bytes: u64,
+        pub pack_digest: Digest,
+        /// The patch, when no file was named and it is UTF-8.
+        pub patch: Option<String>,
+        /// Files of the pack that this copy leaves out.
+        pub withheld: Vec<String>,
+    }
+    /// `cto import`.
+    ImportOutput, ImportTag = "cto.import/v1" {
+        pub run_id: RunId,
+        pub path: String,
+        pub status: Option<RunStatus>,
+        pub origin: Origin,
+        pub pack_digest: Option<Digest>,
+        pub already_here: bool,
+        /// Files of the pack that are not here because its sender withheld them.
+        pub withheld: Vec<String>,
+    }
+}
+
+wire_enum! {
+    /// What was handed over.
+    pub enum ExportKind { Tar = "tar", Patch = "patch" }
+}

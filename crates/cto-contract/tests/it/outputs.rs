@@ -1,0 +1,100 @@
+//! Freezes the names in what commands print: programs and pages read them.
+
+use std::fmt::Write as _;
+
+use cto_contract::outputs::*;
+use cto_contract::schemars::{JsonSchema, schema_for};
+
+#[test]
+fn output_names_are_frozen() {
+    fn fields<T: JsonSchema>() -> String {
+        let schema = serde_json::to_value(schema_for!(T)).unwrap();
+        let names: Vec<&str> = schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        names.join(" ")
+    }
+
+    let mut out = String::new();
+    macro_rules! words {
+        ($($ty:ty),+ $(,)?) => {$(
+            let words: Vec<&str> = <$ty>::ALL.iter().map(|v| v.as_str()).collect();
+            writeln!(out, "{}: {}", stringify!($ty), words.join(" ")).unwrap();
+        )+};
+    }
+    words!(
+        BehaviourStatus,
+        ExportKind,
+        GateVerdict,
+        Health,
+        ItemKind,
+        RecoveredAs,
+        SubjectKind,
+    );
+    macro_rules! documents {
+        ($($tag:ty, $ty:ty);+ $(;)?) => {$(
+            writeln!(out, "{}: {}", <$tag>::VALUE, fields::<$ty>()).unwrap();
+        )+};
+    }
+    documents!(
+        CaseTag, CaseOutput;
+        CasesTag, CasesOutput;
+        ConfigTag, ConfigOutput;
+        DiffTag, DiffOutput;
+        DoctorTag, DoctorOutput;
+        EnginesTag, EnginesOutput;
+        ExplainTag, ExplainOutput;
+        ExportTag, ExportOutput;
+        GcTag, GcOutput;
+        ImportTag, ImportOutput;
+        KeyTag, KeyOutput;
+        LogsTag, LogsOutput;
+        MatrixTag, MatrixOutput;
+        PlanTag, PlanOutput;
+        RecoverTag, RecoverOutput;
+        ReplayTag, ReplayOutput;
+        SchemasTag, SchemasOutput;
+        StopTag, StopOutput;
+        TextTag, TextOutput;
+        TrustTag, TrustOutput;
+        TrustListTag, TrustListOutput;
+        ValidateFailuresTag, ValidateFailuresOutput;
+        ValidateRedteamTag, ValidateRedteamOutput;
+        WhyTag, WhyOutput;
+        WrittenTag, WrittenOutput;
+    );
+    macro_rules! rows {
+        ($($ty:ty),+ $(,)?) => {$(
+            writeln!(out, "{}: {}", stringify!($ty), fields::<$ty>()).unwrap();
+        )+};
+    }
+    rows!(
+        CaseRow,
+        CheckedBehaviour,
+        CheckedRow,
+        Checks,
+        ConfigValue,
+        DoctorCheck,
+        EngineRow,
+        ErrorBody,
+        ErrorOutput,
+        ExplainedBlocker,
+        ExplainedCheck,
+        ExplainedClaim,
+        ExplainedGate,
+        GcItem,
+        GcKept,
+        GcProblem,
+        LogFile,
+        MatrixCounts,
+        MatrixRun,
+        NotCovered,
+        NotTried,
+        RecoveredRun,
+        SchemaRow,
+    );
+    insta::assert_snapshot!(out);
+}
