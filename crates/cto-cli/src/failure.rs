@@ -109,6 +109,11 @@ impl Failure {
         self
     }
 
+    pub(crate) fn hint_if(mut self, hint: Option<String>) -> Self {
+        self.hints.extend(hint);
+        self
+    }
+
     /// Wraps a sentence around what is known so far.
     pub(crate) fn under(mut self, message: impl Into<String>) -> Self {
         self.causes
@@ -160,24 +165,19 @@ fn config_code(error: &HomeError) -> &'static str {
 
 impl From<KeyringError> for Failure {
     fn from(error: KeyringError) -> Self {
-        match &error {
-            KeyringError::Directory(home) => {
-                Self::of(Exit::USAGE, "key_directory_refused", &error).hint(home.hint())
-            }
-            KeyringError::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                Self::of(Exit::USAGE, "key_missing", &error).hint("`cto key new` makes one")
-            }
-            KeyringError::Read { .. } => Self::of(Exit::USAGE, "key_unreadable", &error),
-            KeyringError::Write { .. } => Self::of(Exit::FAULT, "key_not_written", &error),
-            KeyringError::Loose { path, .. } => Self::of(Exit::USAGE, "key_loose", &error)
-                .hint(format!("chmod 600 {}", path.display())),
-            KeyringError::Malformed { .. } => Self::of(Exit::USAGE, "key_malformed", &error)
-                .hint("restore the key from a backup, or move the file away and run `cto key new`"),
-            KeyringError::Random(_) => Self::of(Exit::FAULT, "no_randomness", &error),
-            KeyringError::Encode(_) | KeyringError::Record(_) => {
-                Self::of(Exit::FAULT, "key_not_encoded", &error)
-            }
-        }
+        let exit = match &error {
+            KeyringError::Directory(_)
+            | KeyringError::Missing { .. }
+            | KeyringError::Exists { .. }
+            | KeyringError::Read { .. }
+            | KeyringError::Loose { .. }
+            | KeyringError::Malformed { .. } => Exit::USAGE,
+            KeyringError::Write { .. }
+            | KeyringError::Random(_)
+            | KeyringError::Encode(_)
+            | KeyringError::Record(_) => Exit::FAULT,
+        };
+        Self::of(exit, error.code(), &error).hint_if(error.hint())
     }
 }
 

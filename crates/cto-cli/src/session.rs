@@ -68,7 +68,7 @@ impl Session {
         if harness.key_created {
             self.printer.talk(&format!(
                 "made a signing key: {} (trusted on this machine)",
-                harness.key.keyid().short()
+                harness.public_key().keyid().short()
             ));
         }
         Ok(harness)

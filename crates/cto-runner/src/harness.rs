@@ -9,7 +9,7 @@ use cto_contract::lanes::ProgramSource;
 use cto_contract::report::Report;
 use cto_contract::verify::VerifyReport;
 use cto_contract::words::{Lane, SandboxChoice, Stage};
-use cto_evidence::key::SigningKey;
+use cto_evidence::key::{PublicKey, SigningKey};
 use cto_rules::sandbox_choice::ChoiceError;
 use cto_sandbox::{Launcher, StopToken};
 use cto_store::{LedgerInit, Store, StoreError};
@@ -39,12 +39,20 @@ pub struct OpenOptions {
 }
 
 /// An open harness.
+///
+/// It seals with its key; nobody outside this crate gets hold of it, so a face can show packs but not sign one:
+///
+/// ```compile_fail,E0616
+/// fn sign(harness: &cto_runner::Harness) {
+///     let _key = &harness.key;
+/// }
+/// ```
 pub struct Harness {
     pub home: Home,
     pub config: Config,
     pub env: Environment,
     pub launcher: Launcher,
-    pub key: SigningKey,
+    pub(crate) key: SigningKey,
     /// Set when this call made the key.
     pub key_created: bool,
     pub(crate) store: Store,
@@ -163,6 +171,11 @@ impl Harness {
             key_created,
             store,
         })
+    }
+
+    /// The public half of the key that seals packs.
+    pub fn public_key(&self) -> PublicKey {
+        self.key.public()
     }
 
     /// The database.

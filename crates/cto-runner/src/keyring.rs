@@ -1,10 +1,13 @@
 //! The harness's signing key: made on first use, private to its owner, never where an agent can reach it.
+//!
+//! The key itself does not leave this crate: whoever asks from outside gets its public half.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use cto_contract::outputs::{KeyOutput, KeyTag};
 use cto_contract::time::Utc;
 use cto_contract::trust::{TrustSchema, TrustedKey};
 use cto_evidence::key::{KeyError, SigningKey};
@@ -17,6 +20,10 @@ use crate::home::{self, Home, HomeError};
 pub enum KeyringError {
     #[error("the key directory can't be used")]
     Directory(#[from] HomeError),
+    #[error("there is no signing key at `{path}`")]
+    Missing { path: PathBuf },
+    #[error("there is a signing key at `{path}`")]
+    Exists { path: PathBuf },
     #[error("could not read the signing key `{path}`")]
     Read { path: PathBuf, source: io::Error },
     #[error("could not write `{path}`")]
@@ -33,17 +40,99 @@ pub enum KeyringError {
     Record(#[from] serde_json::Error),
 }
 
+impl KeyringError {
+    /// Machine-readable code of the error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Directory(_) => "key_directory_refused",
+            Self::Missing { .. } => "key_missing",
+            Self::Exists { .. } => "key_exists",
+            Self::Read { .. } => "key_unreadable",
+            Self::Write { .. } => "key_not_written",
+            Self::Loose { .. } => "key_loose",
+            Self::Malformed { .. } => "key_malformed",
+            Self::Random(_) => "no_randomness",
+            Self::Encode(_) | Self::Record(_) => "key_not_encoded",
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Directory(home) => Some(home.hint()),
+            Self::Missing { .. } => Some("`cto key new` makes one".to_owned()),
+            Self::Exists { .. } => {
+                Some("`cto key rotate` puts it aside and makes a new one".to_owned())
+            }
+            Self::Loose { path, .. } => Some(format!("chmod 600 {}", path.display())),
+            Self::Malformed { .. } => Some(
+                "restore the key from a backup, or move the file away and run `cto key new`"
+                    .to_owned(),
+            ),
+            Self::Read { .. }
+            | Self::Write { .. }
+            | Self::Random(_)
+            | Self::Encode(_)
+            | Self::Record(_) => None,
+        }
+    }
+}
+
 /// Path of the key that seals new packs.
 pub fn key_path(home: &Home) -> PathBuf {
     home.keys().join("harness.pem")
 }
 
+/// Says what is public of the key that seals new packs.
+pub fn show_key(home: &Home) -> Result<KeyOutput, KeyringError> {
+    public_half(home, &load(&key_path(home))?)
+}
+
+/// Makes the key and trusts it here.
+pub fn make_key(home: &Home, trust_dir: &Path) -> Result<KeyOutput, KeyringError> {
+    let path = key_path(home);
+    if path.symlink_metadata().is_ok() {
+        return Err(KeyringError::Exists { path });
+    }
+    let (key, created) = load_or_create(home, trust_dir)?;
+    Ok(KeyOutput {
+        created,
+        ..public_half(home, &key)?
+    })
+}
+
+/// Puts the key aside, ends its validity in the trust file, and makes a new one.
+pub fn rotate_key(home: &Home, trust_dir: &Path) -> Result<KeyOutput, KeyringError> {
+    let (key, retired) = rotate(home, trust_dir)?;
+    Ok(KeyOutput {
+        created: true,
+        retired: Some(retired.display().to_string()),
+        ..public_half(home, &key)?
+    })
+}
+
+fn public_half(home: &Home, key: &SigningKey) -> Result<KeyOutput, KeyringError> {
+    let public = key.public();
+    Ok(KeyOutput {
+        schema_version: KeyTag,
+        keyid: public.keyid(),
+        public_key: public.to_base64(),
+        public_key_pem: public.to_pem().map_err(KeyringError::Encode)?,
+        path: key_path(home).display().to_string(),
+        created: false,
+        retired: None,
+    })
+}
+
 /// Loads the key, or makes one and trusts it here. Says whether it was made.
-pub fn load_or_create(home: &Home, trust_dir: &Path) -> Result<(SigningKey, bool), KeyringError> {
+pub(crate) fn load_or_create(
+    home: &Home,
+    trust_dir: &Path,
+) -> Result<(SigningKey, bool), KeyringError> {
     let path = key_path(home);
     match load(&path) {
         Ok(key) => return Ok((key, false)),
-        Err(KeyringError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+        Err(KeyringError::Missing { .. }) => {}
         Err(other) => return Err(other),
     }
     home::make_private(&home.keys())?;
@@ -75,10 +164,14 @@ pub fn load_or_create(home: &Home, trust_dir: &Path) -> Result<(SigningKey, bool
 }
 
 /// Loads the key from a file, refusing loose modes and foreign owners.
-pub(crate) fn load(path: &Path) -> Result<SigningKey, KeyringError> {
-    let read = |source| KeyringError::Read {
-        path: path.to_owned(),
-        source,
+fn load(path: &Path) -> Result<SigningKey, KeyringError> {
+    let read = |source: io::Error| {
+        let path = path.to_owned();
+        if source.kind() == io::ErrorKind::NotFound {
+            KeyringError::Missing { path }
+        } else {
+            KeyringError::Read { path, source }
+        }
     };
     let meta = fs::symlink_metadata(path).map_err(read)?;
     if !meta.is_file()
@@ -97,8 +190,7 @@ pub(crate) fn load(path: &Path) -> Result<SigningKey, KeyringError> {
     })
 }
 
-/// Puts the key aside, ends its validity in the trust file, and makes a new one.
-pub fn rotate(home: &Home, trust_dir: &Path) -> Result<(SigningKey, PathBuf), KeyringError> {
+fn rotate(home: &Home, trust_dir: &Path) -> Result<(SigningKey, PathBuf), KeyringError> {
     let path = key_path(home);
     let old = load(&path)?;
     let now = clock::now();
@@ -120,7 +212,7 @@ pub fn rotate(home: &Home, trust_dir: &Path) -> Result<(SigningKey, PathBuf), Ke
 }
 
 /// Writes the trust file of a key.
-pub(crate) fn trust(
+fn trust(
     key: &SigningKey,
     name: &str,
     valid_from: Utc,
@@ -172,4 +264,44 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<(), KeyringError> {
         .map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.sync_all().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, Home, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::open(&dir.path().join("home")).unwrap();
+        let trust = dir.path().join("trust");
+        (dir, home, trust)
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_shown_as_it_was_made() {
+        let (_dir, home, trust) = place();
+        assert_eq!(show_key(&home).unwrap_err().code(), "key_missing");
+        assert_eq!(rotate_key(&home, &trust).unwrap_err().code(), "key_missing");
+        let made = make_key(&home, &trust).unwrap();
+        assert!(made.created);
+        let shown = show_key(&home).unwrap();
+        assert_eq!(shown.keyid, made.keyid);
+        assert!(!shown.created);
+        assert_eq!(make_key(&home, &trust).unwrap_err().code(), "key_exists");
+    }
+
+    #[test]
+    fn a_rotated_key_is_put_aside_and_vouches_for_nothing_new() {
+        let (_dir, home, trust) = place();
+        let old = make_key(&home, &trust).unwrap();
+        let new = rotate_key(&home, &trust).unwrap();
+        assert_ne!(old.keyid, new.keyid);
+        assert!(Path::new(&new.retired.unwrap()).is_file());
+        let valid_until = |keyid| {
+            let file = trust.join(format!("{keyid}.json"));
+            crate::config::read_trusted_key(&file).unwrap().valid_until
+        };
+        assert!(valid_until(old.keyid).is_some());
+        assert!(valid_until(new.keyid).is_none());
+    }
 }

@@ -54,7 +54,7 @@ pub use home::{Home, HomeError, resolve_config, resolve_home};
 pub use inputs::InputError;
 pub use inside::{NamedFileError, ReadPathError};
 pub use journal::{JournalError, Observer};
-pub use keyring::{KeyringError, add_trusted, key_path, load_or_create, rotate};
+pub use keyring::{KeyringError, add_trusted, key_path, make_key, rotate_key, show_key};
 pub use limits::{OUTPUT_MB_DEFAULT, WALL_SECONDS_DEFAULT};
 pub use lock::{Holder, LockError};
 pub use planning::Planned;

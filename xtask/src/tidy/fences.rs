@@ -70,6 +70,16 @@ const FENCES: &[Fence] = &[
         sentence: "processes start in cto-sandbox, git in cto-checkout",
     },
     Fence {
+        rule: "signing-key",
+        needles: &["SigningKey", "SecretPem"],
+        // The red team forges packs with a key of its own.
+        forbids: |place| {
+            !matches!(place.krate, "cto-evidence" | "cto-runner" | "cto-proving")
+                && !place.in_tests_folder()
+        },
+        sentence: "the runner signs, and nobody else: a face gets the public half of the key",
+    },
+    Fence {
         rule: "pure-file",
         needles: &["std::fs", "fs::", "File::"],
         forbids: |place| place.in_pure_code(),
@@ -235,6 +245,15 @@ mod tests {
             assert!(tripped(home, text).is_empty(), "{home}");
         }
         assert!(tripped(LIB, "fn f() { GitCommand::new(); }").is_empty());
+    }
+
+    #[test]
+    fn a_face_has_no_signing_key() {
+        let text = "fn f(key: &cto_evidence::key::SigningKey) {}";
+        for face in ["crates/cto-cli/src/main.rs", "crates/cto-web/src/lib.rs"] {
+            assert_eq!(tripped(face, text), ["signing-key"]);
+        }
+        assert!(tripped(LIB, text).is_empty());
     }
 
     #[test]

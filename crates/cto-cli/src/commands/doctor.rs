@@ -6,9 +6,7 @@ use cto_contract::outputs::{DoctorCheck, DoctorOutput, DoctorTag, Health};
 use cto_contract::trust::Origin;
 use cto_contract::words::SandboxChoice;
 use cto_rules::sandbox_choice::{PROVIDER_VARIABLE, Wishes, choose};
-use cto_runner::{
-    APPARMOR_REMEDY, Config, Home, find_program, key_path, live_runs, load_or_create,
-};
+use cto_runner::{APPARMOR_REMEDY, Config, Home, find_program, key_path, live_runs, show_key};
 use cto_sandbox::Class;
 
 use super::Outcome;
@@ -180,9 +178,9 @@ fn key(checks: &mut Checks, home: &Home, config: &Config) {
     if key_path(home).symlink_metadata().is_err() {
         return checks.ok("key", "none yet (made by the first run)");
     }
-    match load_or_create(home, &config.trust_dir()) {
-        Ok((key, _)) => {
-            let keyid = key.keyid();
+    match show_key(home) {
+        Ok(key) => {
+            let keyid = key.keyid;
             let known = config
                 .trusted
                 .iter()
