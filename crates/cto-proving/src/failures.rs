@@ -13,8 +13,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use cto_contract::artifact::REPORT_JSON;
@@ -31,6 +29,7 @@ pub use document::document;
 pub use fixture::Fixture;
 pub use table::{NOT_COVERED, control, fixtures};
 
+use crate::pool::{Ended, work_off};
 use ground::{Ground, GroundError};
 
 /// What to validate, and where.
@@ -58,7 +57,14 @@ pub enum ValidateError {
     Name(#[from] BadId),
 }
 
-/// What became of one fixture.
+/// One job of a validation.
+enum Job {
+    Fixture(&'static Fixture),
+    /// The same ground and an honest agent: it must pass, else no refusal on it says anything.
+    Control,
+}
+
+/// What became of one job.
 enum Done {
     Checked {
         row: CheckedRow,
@@ -66,64 +72,61 @@ enum Done {
     },
     /// This machine cannot trigger it.
     LeftOut(NotCovered),
+    Control(Result<(), String>),
 }
 
 /// Triggers the fixtures side by side and checks their packs. `told` hears of each as it ends.
 pub fn validate(
     options: &Options,
     stop: &StopToken,
-    told: &(dyn Fn(&CheckedRow) + Sync),
+    told: &mut dyn FnMut(&CheckedRow),
 ) -> Result<ValidateFailuresOutput, ValidateError> {
     let chosen = choose(&options.only)?;
     let directory = make_directory(&options.directory, "failures")?;
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Done)>> = Mutex::new(Vec::new());
-    let control_errors = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs.max(1) {
-            scope.spawn(|| {
-                while let Some((index, fixture)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    .and_then(|i| Some((i, chosen.get(i)?)))
-                {
-                    if stop.is_asked() {
-                        return;
-                    }
-                    let one = trigger(fixture, &directory, options, stop);
-                    if let Done::Checked { row, .. } = &one {
-                        told(row);
-                    }
-                    locked(&done).push((index, one));
-                }
-            });
-        }
-        if let Err(why) = run_control(&directory, options, stop) {
-            locked(&control_errors).push(format!("control: {why}"));
+    let jobs: Vec<Job> = std::iter::once(Job::Control)
+        .chain(chosen.into_iter().map(Job::Fixture))
+        .collect();
+    let perform = |job: &Job| match job {
+        Job::Fixture(fixture) => trigger(fixture, &directory, options, stop),
+        Job::Control => Done::Control(run_control(&directory, options, stop)),
+    };
+    let done = work_off(&jobs, options.jobs, stop, perform, |_, ended| {
+        if let Ended::Done(Done::Checked { row, .. }) = ended {
+            told(row);
         }
     });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(index, _)| *index);
+    let mut matrix = collect(&jobs, done, &directory);
+    matrix.errors.extend(
+        uncovered()
+            .into_iter()
+            .map(|code| format!("{code} has neither a fixture nor a reason to have none")),
+    );
+    matrix.ok = matrix.errors.is_empty() && matrix.checked.iter().all(CheckedRow::passed);
+    Ok(matrix)
+}
+
+/// Puts what became of the jobs together.
+fn collect(jobs: &[Job], done: Vec<Ended<Done>>, directory: &Path) -> ValidateFailuresOutput {
     let mut matrix = ValidateFailuresOutput {
         schema_version: ValidateFailuresTag,
         ok: false,
         directory: directory.display().to_string(),
         checked: Vec::new(),
-        errors: control_errors
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner),
+        errors: Vec::new(),
         not_covered: not_covered(),
         failure_reports: BTreeMap::new(),
     };
-    if done.len() < chosen.len() {
-        matrix.errors.push(format!(
-            "stopped after {} of {} fixtures",
-            done.len(),
-            chosen.len()
-        ));
-    }
-    for (_, one) in done {
-        match one {
-            Done::LeftOut(entry) => matrix.not_covered.push(entry),
-            Done::Checked { row, report } => {
+    let mut not_started = 0;
+    for (job, ended) in jobs.iter().zip(done) {
+        match ended {
+            Ended::Done(Done::LeftOut(entry)) => matrix.not_covered.push(entry),
+            Ended::Done(Done::Control(held)) => {
+                let wrong = held.err();
+                matrix
+                    .errors
+                    .extend(wrong.map(|why| format!("control: {why}")));
+            }
+            Ended::Done(Done::Checked { row, report }) => {
                 let sentences = row.errors.iter();
                 matrix
                     .errors
@@ -135,15 +138,23 @@ pub fn validate(
                 }
                 matrix.checked.push(row);
             }
+            Ended::Panicked(why) => {
+                let name = match job {
+                    Job::Fixture(fixture) => fixture.name(),
+                    Job::Control => "control".to_owned(),
+                };
+                matrix.errors.push(format!("{name}: panicked: {why}"));
+            }
+            Ended::NotStarted => not_started += 1,
         }
     }
-    matrix.errors.extend(
-        uncovered()
-            .into_iter()
-            .map(|code| format!("{code} has neither a fixture nor a reason to have none")),
-    );
-    matrix.ok = matrix.errors.is_empty() && matrix.checked.iter().all(CheckedRow::passed);
-    Ok(matrix)
+    if not_started > 0 {
+        let all = jobs.len();
+        matrix
+            .errors
+            .push(format!("stopped after {} of {all} runs", all - not_started));
+    }
+    matrix
 }
 
 /// Blockers that are neither triggered nor excused: there must be none.
@@ -219,21 +230,16 @@ fn trigger(fixture: &Fixture, directory: &Path, options: &Options, stop: &StopTo
         }
         Err(error) => row.errors.push(cto_runner::error_chain(&error)),
     }
-    row.seconds = (begun.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
+    row.seconds = crate::seconds(begun);
     Done::Checked { row, report }
 }
 
-/// The same ground and an honest agent: it must pass, else no refusal on it says anything.
 fn run_control(directory: &Path, options: &Options, stop: &StopToken) -> Result<(), String> {
     let fixture = control();
     let seen = Ground::make(fixture, "control", directory, options)
         .and_then(|g| g.run(fixture, stop))
         .map_err(|e| cto_runner::error_chain(&e))?;
     check::judge_control(&seen)
-}
-
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

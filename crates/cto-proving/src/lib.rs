@@ -4,4 +4,10 @@
 //! verdict or a pack, and every pack that comes out is marked as conformance.
 
 pub mod failures;
+pub mod pool;
 pub mod redteam;
+
+/// Seconds since then with three digits: what a person reads.
+fn seconds(since: std::time::Instant) -> f64 {
+    (since.elapsed().as_secs_f64() * 1000.0).round() / 1000.0
+}

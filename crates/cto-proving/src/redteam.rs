@@ -22,8 +22,6 @@ mod traces;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use cto_contract::outputs::{
     BehaviourStatus, CheckedBehaviour, NotTried, ValidateRedteamOutput, ValidateRedteamTag,
@@ -34,7 +32,8 @@ use cto_sandbox::{Launcher, StopToken};
 pub use corpus::{Behaviour, CORPUS, NOT_COVERED, Need, behaviour, not_covered};
 pub use document::document;
 
-use crate::failures::{ValidateError, locked, make_directory};
+use crate::failures::{ValidateError, make_directory};
+use crate::pool::{Ended, work_off};
 use ground::Ground;
 use judge::{Shown, Verdict};
 use machine::Machine;
@@ -62,11 +61,19 @@ struct Done {
     errors: Vec<String>,
 }
 
+impl Done {
+    /// How many things are not as they must be.
+    fn wrong(&self) -> usize {
+        let wrong = self.verdicts.iter().filter(|(_, v)| !v.errors.is_empty());
+        wrong.count() + self.errors.len()
+    }
+}
+
 /// Plays all scenes side by side. `told` hears of each as it ends, with the number of errors in it.
 pub fn validate(
     options: &Options,
     stop: &StopToken,
-    told: &(dyn Fn(&str, usize) + Sync),
+    told: &mut dyn FnMut(&str, usize),
 ) -> Result<ValidateRedteamOutput, ValidateError> {
     let directory = make_directory(&options.directory, "redteam")?;
     let machine = Machine::look(options);
@@ -75,7 +82,7 @@ pub fn validate(
         let tried = not_covered(number).is_none();
         behaviour(number).filter(|b| chosen && tried && machine.lacks(b).is_none())
     };
-    let chosen: Vec<(&'static Scene, Tries)> = scenes::CONTROLS
+    let chosen: Vec<Cast> = scenes::CONTROLS
         .iter()
         .map(|scene| (scene, Vec::new()))
         .chain(scenes::every().filter_map(|scene| {
@@ -87,24 +94,22 @@ pub fn validate(
             (!tries.is_empty()).then_some((scene, tries))
         }))
         .collect();
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Done>> = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs.max(1) {
-            scope.spawn(|| {
-                while let Some((scene, tries)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if stop.is_asked() {
-                        return;
-                    }
-                    let one = play(scene, tries, &directory, options, &machine, stop);
-                    let wrong = one.verdicts.iter().filter(|(_, v)| !v.errors.is_empty());
-                    told(scene.name, wrong.count() + one.errors.len());
-                    locked(&done).push(one);
-                }
-            });
+    let perform = |(scene, tries): &Cast| play(scene, tries, &directory, options, &machine, stop);
+    let ends = work_off(&chosen, options.jobs, stop, perform, |(scene, _), ended| {
+        if let Ended::Done(one) = ended {
+            told(scene.name, one.wrong());
         }
     });
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let all = ends.len();
+    let done: Vec<Done> = chosen
+        .iter()
+        .zip(ends)
+        .filter_map(|((scene, tries), ended)| match ended {
+            Ended::Done(one) => Some(one),
+            Ended::Panicked(why) => Some(failed(scene, tries, format!("panicked: {why}"))),
+            Ended::NotStarted => None,
+        })
+        .collect();
     let mut team = ValidateRedteamOutput {
         schema_version: ValidateRedteamTag,
         ok: false,
@@ -113,18 +118,17 @@ pub fn validate(
         errors: Vec::new(),
         not_covered: not_tried(),
     };
-    if done.len() < chosen.len() {
-        team.errors.push(format!(
-            "stopped after {} of {} runs",
-            done.len(),
-            chosen.len()
-        ));
+    if done.len() < all {
+        team.errors
+            .push(format!("stopped after {} of {all} runs", done.len()));
     }
     collect(&mut team, done, options, &machine);
     team.ok = team.errors.is_empty();
     Ok(team)
 }
 
+/// A scene and what of it is tried now.
+type Cast = (&'static Scene, Tries);
 type Tries = Vec<(&'static Behaviour, &'static [Claim])>;
 
 /// Puts the verdicts of all scenes together, a row for each behaviour that was asked for.
@@ -226,37 +230,45 @@ fn play(
     machine: &Machine,
     stop: &StopToken,
 ) -> Done {
-    let mut done = Done {
-        scene: scene.name,
-        verdicts: Vec::new(),
-        errors: Vec::new(),
-    };
-    let verdicts = if scene.meddling == Meddling::KillHarness {
-        judge_killed(scene, tries, directory, options, machine)
+    let done = if scene.meddling == Meddling::KillHarness {
+        judge_killed(scene, tries, directory, options, machine).map(|verdicts| (verdicts, vec![]))
     } else if tries.is_empty() {
-        control(scene, directory, options, machine, stop).map(|errors| {
-            done.errors = errors;
-            Vec::new()
-        })
+        control(scene, directory, options, machine, stop).map(|errors| (vec![], errors))
     } else {
         Ground::make(scene, directory, options, machine)
             .and_then(|ground| ground.play(stop))
             .map_err(|e| cto_runner::error_chain(&e))
             .and_then(|played| judge::judge(scene, &played, tries))
+            .map(|verdicts| (verdicts, vec![]))
     };
-    match verdicts {
-        Ok(verdicts) => done.verdicts = verdicts,
-        Err(why) if tries.is_empty() => done.errors.push(why),
-        Err(why) => {
-            let wrong = Verdict {
-                seen: Vec::new(),
-                errors: vec![why],
-            };
-            let each = tries.iter().map(|(b, _)| (b.number, wrong.clone()));
-            done.verdicts = each.collect();
-        }
+    match done {
+        Ok((verdicts, errors)) => Done {
+            scene: scene.name,
+            verdicts,
+            errors,
+        },
+        Err(why) => failed(scene, tries, why),
     }
-    done
+}
+
+/// A scene that could not be played to its end: nothing in it came out as it must.
+fn failed(scene: &'static Scene, tries: &Tries, why: String) -> Done {
+    let each = |(behaviour, _): &(&'static Behaviour, _)| {
+        let verdict = Verdict {
+            seen: Vec::new(),
+            errors: vec![why.clone()],
+        };
+        (behaviour.number, verdict)
+    };
+    Done {
+        scene: scene.name,
+        verdicts: tries.iter().map(each).collect(),
+        errors: if tries.is_empty() {
+            vec![why.clone()]
+        } else {
+            Vec::new()
+        },
+    }
 }
 
 /// The same ground and an honest agent.

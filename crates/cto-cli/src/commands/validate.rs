@@ -5,6 +5,7 @@ mod redteam;
 use clap::Subcommand;
 use cto_contract::outputs::{CheckedRow, ValidateFailuresOutput};
 use cto_proving::failures::{self, Options, ValidateError};
+use cto_proving::pool;
 use cto_sandbox::Launcher;
 
 use super::Outcome;
@@ -62,14 +63,14 @@ fn failures(args: &FailuresArgs, session: &Session) -> Outcome {
         directory: session.home()?.root().join("validation"),
         env: session.env.clone(),
         launcher: Launcher::current_exe(),
-        jobs: jobs_or_cores(args.jobs),
+        jobs: args.jobs.map_or_else(pool::cores, usize::from),
         only: args.only.clone(),
     };
     let interrupt = Interrupt::listen()
         .map_err(|e| Failure::io("signals_unavailable", "signals can't be listened to", &e))?;
     let matrix = {
         let bar = session.printer.progress();
-        failures::validate(&options, &interrupt.stop, &|row| {
+        failures::validate(&options, &interrupt.stop, &mut |row| {
             let word = if row.passed() { "ok" } else { "WRONG" };
             bar.line(&format!("{word:<8} {} ({:.2} s)", row.fixture, row.seconds));
         })?
@@ -84,13 +85,6 @@ fn failures(args: &FailuresArgs, session: &Session) -> Outcome {
         None if matrix.ok => Exit::DONE,
         None => Exit::FAILED,
     })
-}
-
-fn jobs_or_cores(asked: Option<u16>) -> usize {
-    asked.map_or_else(
-        || std::thread::available_parallelism().map_or(1, usize::from),
-        usize::from,
-    )
 }
 
 impl From<ValidateError> for Failure {

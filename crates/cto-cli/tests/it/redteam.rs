@@ -143,7 +143,7 @@ fn nothing_passes_where_nothing_holds() {
         jobs: 2,
         only: vec![1, 13, 18, 27, 41, 43, 58, 59],
     };
-    let team = redteam::validate(&options, &StopToken::new().unwrap(), &|_, _| {}).unwrap();
+    let team = redteam::validate(&options, &StopToken::new().unwrap(), &mut |_, _| {}).unwrap();
     assert!(!team.ok);
     assert_eq!(team.checked.len(), options.only.len());
     for row in &team.checked {

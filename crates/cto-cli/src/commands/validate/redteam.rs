@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use cto_contract::outputs::{BehaviourStatus, CheckedBehaviour, ValidateRedteamOutput};
+use cto_proving::pool;
 use cto_proving::redteam::{self, CORPUS, Options};
 use cto_rules::inputs::{InputFacts, InputRefusal, judge_input};
 use cto_sandbox::Launcher;
 
-use super::jobs_or_cores;
 use crate::commands::Outcome;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
@@ -79,14 +79,14 @@ pub(super) fn redteam(args: &RedteamArgs, session: &Session) -> Outcome {
         env: session.env.clone(),
         launcher: Launcher::current_exe(),
         program,
-        jobs: jobs_or_cores(args.jobs),
+        jobs: args.jobs.map_or_else(pool::cores, usize::from),
         only: args.only.clone(),
     };
     let interrupt = Interrupt::listen()
         .map_err(|e| Failure::io("signals_unavailable", "signals can't be listened to", &e))?;
     let team = {
         let bar = session.printer.progress();
-        redteam::validate(&options, &interrupt.stop, &|run, wrong| {
+        redteam::validate(&options, &interrupt.stop, &mut |run, wrong| {
             let word = if wrong == 0 { "ok" } else { "WRONG" };
             bar.line(&format!("{word:<8} {run}"));
         })?
