@@ -136,30 +136,7 @@ impl From<StoreError> for Failure {
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
-        match &error {
-            ConfigError::Directory(home) => {
-                Self::of(Exit::USAGE, config_code(home), &error).hint(home.hint())
-            }
-            ConfigError::Read { .. } => Self::of(Exit::USAGE, "config_unreadable", &error),
-            ConfigError::Invalid(_) => Self::of(Exit::USAGE, "config_invalid", &error)
-                .hint("`cto schema harness-config` and `cto schema trust` print the formats"),
-            ConfigError::KeyId { .. } => Self::of(Exit::USAGE, "trust_keyid_mismatch", &error)
-                .hint("remove the file and add the key again with `cto trust add`"),
-        }
-    }
-}
-
-/// A directory of authority is refused for the same reasons as a home, under its own name.
-fn config_code(error: &HomeError) -> &'static str {
-    match error {
-        HomeError::Unknown => "config_unknown",
-        HomeError::Relative(_) => "config_relative",
-        HomeError::Create { .. } => "config_not_created",
-        HomeError::Read { .. } => "config_unreadable",
-        HomeError::NotADirectory(_) => "config_not_a_directory",
-        HomeError::ForeignOwner { .. } => "config_foreign_owner",
-        HomeError::LooseMode { .. } => "config_loose_mode",
-        HomeError::ReadOnly { .. } => "config_read_only",
+        Self::of(Exit::USAGE, error.code(), &error).hint_if(error.hint())
     }
 }
 
@@ -189,7 +166,7 @@ impl From<HarnessError> for Failure {
             HarnessError::Config(e) => Self::from(e).under(message),
             HarnessError::Keyring(e) => Self::from(e).under(message),
             HarnessError::Store(e) => Self::from(e).under(message),
-            HarnessError::Random(_) => Self::of(Exit::FAULT, "no_randomness", &error),
+            HarnessError::Random(_) => Self::of(Exit::FAULT, error.code(), &error),
         }
     }
 }
@@ -290,57 +267,35 @@ impl From<RetentionError> for Failure {
 
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
-        match error {
-            RunError::Case(e) => Self::from(e),
-            RunError::Store(e) => {
-                Self::from(e).hint("`cto recover` finishes a run that was left open")
-            }
-            RunError::StageNeedsRepository(_) => {
-                Self::of(Exit::USAGE, "stage_needs_repository", &error)
-                    .hint("leave --stage out, or give 1 or 2")
-            }
-            RunError::FakeNeedsCase => Self::of(Exit::USAGE, "fake_needs_case", &error)
-                .hint("add `--engine command`, and after `--` the program that does the work"),
-            RunError::RepositoryNeedsStage => {
-                Self::of(Exit::USAGE, "repository_needs_stage", &error).hint("give --stage 3")
-            }
-            RunError::NoCommand => Self::of(Exit::USAGE, "command_missing", &error)
-                .hint("name the program and its arguments after `--`"),
-            RunError::Repository(_) => Self::of(Exit::USAGE, "repository_unusable", &error).hint(
-                "name a directory of a git repository with --repo, and a commit of it with --base",
-            ),
-            RunError::Input(_) => Self::of(Exit::USAGE, "input_refused", &error)
-                .hint("name only what the tests need, such as `node_modules/`, under `inputs`"),
-            RunError::NamedFile(_) => Self::of(Exit::USAGE, "named_file_refused", &error)
-                .hint("copy it to a place of its own, such as `/opt/agent`, and name it there"),
-            RunError::ReadPath(_) => Self::of(Exit::USAGE, "read_path_refused", &error)
-                .hint("name a directory of programs and nothing of yours under `read_paths`"),
-            RunError::SecretInContract { .. } => Self::of(Exit::USAGE, "contract_secret", &error)
-                .hint("take the secret out of the contract, and change it where it is used"),
-            RunError::Sandbox(_) => Self::of(Exit::USAGE, "sandbox_refused", &error)
-                .hint("name a provider with --sandbox: native, bwrap, podman, docker or none"),
-            RunError::Create(_) => Self::of(Exit::FAULT, "run_not_created", &error)
-                .hint("`cto doctor` looks at home and disk"),
-            RunError::Lock(_) => Self::of(Exit::FAULT, "run_locked", &error),
-            RunError::Journal { .. } => Self::of(Exit::FAULT, "log_not_written", &error)
-                .hint("`cto recover` seals the run as interrupted"),
-            RunError::Seal { .. } => Self::of(Exit::FAULT, "seal_failed", &error)
-                .hint("`cto recover` seals the run as interrupted"),
-            RunError::NotVerified {
-                ref report,
-                ref run_id,
-            } => {
-                let mut failure = Self::of(Exit::EVIDENCE, "sealed_pack_broken", &error)
-                    .hint(format!("`cto verify {run_id}` shows everything"));
-                failure.causes.extend(
-                    report
-                        .errors
-                        .iter()
-                        .map(|e| format!("{}: {}", e.code, e.message)),
-                );
-                failure
-            }
-            RunError::Random(_) => Self::of(Exit::FAULT, "no_randomness", &error),
+        let exit = match &error {
+            RunError::Case(_)
+            | RunError::StageNeedsRepository(_)
+            | RunError::FakeNeedsCase
+            | RunError::RepositoryNeedsStage
+            | RunError::NoCommand
+            | RunError::Repository(_)
+            | RunError::Input(_)
+            | RunError::NamedFile(_)
+            | RunError::ReadPath(_)
+            | RunError::SecretInContract { .. }
+            | RunError::Sandbox(_) => Exit::USAGE,
+            RunError::NotVerified { .. } => Exit::EVIDENCE,
+            RunError::Create(_)
+            | RunError::Lock(_)
+            | RunError::Journal { .. }
+            | RunError::Seal { .. }
+            | RunError::Store(_)
+            | RunError::Random(_) => Exit::FAULT,
+        };
+        if let RunError::Case(case) = error {
+            return Self::from(case);
         }
+        let mut failure = Self::of(exit, error.code(), &error).hint_if(error.hint());
+        if let RunError::NotVerified { report, .. } = &error {
+            let errors = report.errors.iter();
+            let causes = errors.map(|e| format!("{}: {}", e.code, e.message));
+            failure.causes.extend(causes);
+        }
+        failure
     }
 }

@@ -4,6 +4,7 @@
 //! verdict or a pack, and every pack that comes out is marked as conformance.
 
 pub mod failures;
+pub mod matrix;
 pub mod pool;
 pub mod redteam;
 

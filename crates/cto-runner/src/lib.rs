@@ -9,6 +9,7 @@ mod cases;
 mod checks;
 mod clock;
 mod collected;
+mod codes;
 mod config;
 mod denials;
 mod environment;
