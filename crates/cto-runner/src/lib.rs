@@ -38,6 +38,7 @@ mod sandbox;
 mod sandbox_proof;
 pub mod schemas;
 mod sealing;
+mod settings;
 mod source;
 mod steps;
 mod task;
@@ -56,7 +57,6 @@ pub use inputs::InputError;
 pub use inside::{NamedFileError, ReadPathError};
 pub use journal::{JournalError, Observer};
 pub use keyring::{KeyringError, add_trusted, key_path, make_key, rotate_key, show_key};
-pub use limits::{OUTPUT_MB_DEFAULT, WALL_SECONDS_DEFAULT};
 pub use lock::{Holder, LockError};
 pub use planning::Planned;
 pub use recover::{RecoverError, Recovered, live_runs, recover_all};
@@ -67,6 +67,7 @@ pub use retention::{
     survey, sweep,
 };
 pub use sandbox::{APPARMOR_REMEDY, SandboxAsk, find_program};
+pub use settings::{Place, settings};
 pub use task::{RepositoryTask, Task};
 pub use transfer::{
     Exported, Imported, TransferError, export_patch, export_tar, import_pack, write_file,

@@ -6,9 +6,9 @@ use cto_contract::plan::LimitSource;
 use cto_contract::task::Limits;
 
 /// Wall clock of a run that names none.
-pub const WALL_SECONDS_DEFAULT: u64 = 600;
+pub(crate) const WALL_SECONDS_DEFAULT: u64 = 600;
 /// Output cap of a run that names none.
-pub const OUTPUT_MB_DEFAULT: u64 = 64;
+pub(crate) const OUTPUT_MB_DEFAULT: u64 = 64;
 /// A limit of the disk is one of its files too: an empty file takes no byte and still takes a place.
 const FILES_PER_MB: u64 = 1024;
 
