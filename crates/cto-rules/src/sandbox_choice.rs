@@ -10,6 +10,9 @@ use cto_contract::words::SandboxChoice;
 pub const PROVIDER_VARIABLE: &str = "DEFAULT_SANDCASTLE_PROVIDER";
 const PROVIDER_WORDS: &str = "docker, podman, vercel, noSandbox";
 
+/// What a system that restricts user namespaces by program needs.
+pub const APPARMOR_REMEDY: &str = "Allow them, with AppArmor in /etc/apparmor.d/cto: `profile cto /**/cto flags=(unconfined) { userns, }`";
+
 /// Everything that has a say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wishes<'a> {

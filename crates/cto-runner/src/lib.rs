@@ -12,6 +12,7 @@ mod collected;
 mod codes;
 mod config;
 mod denials;
+mod doctor;
 mod environment;
 mod harness;
 mod home;
@@ -50,6 +51,7 @@ mod walk;
 pub use cases::{Case, CaseError, Catalog};
 pub use clock::{now, random};
 pub use config::{Config, ConfigError, read_dotenv, read_trusted_key};
+pub use doctor::machine_facts;
 pub use environment::Environment;
 pub use harness::{Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult, index_row};
 pub use home::{Home, HomeError, resolve_config, resolve_home};
@@ -66,7 +68,7 @@ pub use retention::{
     Buried, Item, Kept, Problem, RetentionError, Survey, TombstoneError, burial, buried, is_buried,
     survey, sweep,
 };
-pub use sandbox::{APPARMOR_REMEDY, SandboxAsk, find_program};
+pub use sandbox::SandboxAsk;
 pub use settings::{Place, settings};
 pub use task::{RepositoryTask, Task};
 pub use transfer::{

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use cto_contract::plan::{Layer, SandboxPlan, SettingSource};
 use cto_contract::task::Limits;
 use cto_contract::words::{SandboxChoice, SandboxClass};
-use cto_rules::sandbox_choice::{ChoiceError, Chosen, PROVIDER_VARIABLE, Wishes, choose};
+use cto_rules::sandbox_choice::{
+    APPARMOR_REMEDY, ChoiceError, Chosen, PROVIDER_VARIABLE, Wishes, choose,
+};
 use cto_sandbox::{
     Class, Confinement, Container, Engine, Foresight, LaunchError, LaunchRequest, Launcher,
     LayerName, Means,
@@ -161,7 +163,7 @@ impl Harness {
 }
 
 /// Finds a program on the search path, as a file.
-pub fn find_program(env: &Environment, name: &str) -> Option<PathBuf> {
+pub(crate) fn find_program(env: &Environment, name: &str) -> Option<PathBuf> {
     let path = env.get("PATH").unwrap_or("/usr/local/bin:/usr/bin:/bin");
     path.split(':')
         .filter(|dir| dir.starts_with('/'))
@@ -225,6 +227,3 @@ fn without_namespaces(foresight: &Foresight) -> String {
         "no namespaces ({why}). {APPARMOR_REMEDY}; or use --sandbox podman; or --weak, which holds less"
     )
 }
-
-/// What a system that restricts user namespaces by program needs.
-pub const APPARMOR_REMEDY: &str = "Allow them, with AppArmor in /etc/apparmor.d/cto: `profile cto /**/cto flags=(unconfined) { userns, }`";
