@@ -7,7 +7,7 @@ use std::path::Path;
 
 use cto_checkout::{EntryMode, ImportCaps, ImportError, import, write_entries};
 
-use crate::stage::{chmod, entries, file, is_root, put};
+use crate::stage::{chmod, entries, file, has_root, put};
 
 fn taken(prepare: impl FnOnce(&Path)) -> Result<Vec<String>, ImportError> {
     taken_with(&ImportCaps::default(), prepare)
@@ -120,7 +120,7 @@ fn special_files_are_refused() {
         refused(|source| drop(UnixListener::bind(source.join("s")).unwrap())),
         "`s` is a socket"
     );
-    if is_root() {
+    if has_root() {
         let device = refused(|source| {
             let kind = rustix::fs::FileType::CharacterDevice;
             rustix::fs::mknodat(

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use cto_checkout::{Head, History, RepositoryError, TreePath, UnsupportedKind};
 
 use crate::repository_stage::{Owner, commit_in, refusal, resolve};
-use crate::stage::{git, is_root, put};
+use crate::stage::{git, has_root, put};
 
 fn paths(owner: &Owner) -> Vec<String> {
     let (_, source) = owner.baseline();
@@ -52,7 +52,7 @@ fn no_repository_is_said_to_be_none() {
 
 #[test]
 fn one_of_another_user_is_refused() {
-    if !is_root() {
+    if !has_root() {
         return;
     }
     let nobody = rustix::fs::Uid::from_raw(65_534);

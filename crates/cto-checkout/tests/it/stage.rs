@@ -193,6 +193,6 @@ pub(crate) fn run_git(dir: &Path, arguments: &[&str]) -> Output {
 }
 
 /// Where a test needs something only root can do, or only others suffer from.
-pub(crate) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+pub(crate) fn has_root() -> bool {
+    cto_testkit::has("root", rustix::process::geteuid().is_root())
 }

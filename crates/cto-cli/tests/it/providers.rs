@@ -28,13 +28,16 @@ impl Provider {
 
     fn bwrap() -> Option<Self> {
         let is_there = Path::new("/usr/bin/bwrap").is_file();
-        is_there.then(|| Self::without_state("bwrap"))
+        cto_testkit::has("bwrap", is_there).then(|| Self::without_state("bwrap"))
     }
 
     /// Rootless only, and with a runtime that copes with groups of both versions.
     fn podman() -> Option<Self> {
-        let is_root = rustix::process::geteuid().is_root();
-        if is_root || !Path::new("/usr/bin/podman").is_file() {
+        if rustix::process::geteuid().is_root() {
+            cto_testkit::skipped("podman is for an ordinary user");
+            return None;
+        }
+        if !cto_testkit::has("podman", Path::new("/usr/bin/podman").is_file()) {
             return None;
         }
         let folder = TempDir::new().unwrap();

@@ -6,7 +6,9 @@ use std::time::Duration;
 use cto_sandbox::{End, LaunchRequest, LimitHit, LimitName, MemoryHold, Outcome, StopCause};
 
 use crate::harness::{play, say};
-use crate::support::{Lock, Ran, daemon_script, has_namespaces, launcher, run, script, try_run};
+use crate::support::{
+    Lock, Ran, daemon_script, has_file, has_namespaces, launcher, run, script, try_run,
+};
 use crate::workshop::Workshop;
 
 const MIB: u64 = 1024 * 1024;
@@ -14,7 +16,7 @@ const PYTHON: &str = "/usr/bin/python3";
 const MEMORY_GROUPS: &str = "/sys/fs/cgroup/memory";
 
 fn can_run() -> bool {
-    has_namespaces() && Path::new(PYTHON).exists()
+    has_namespaces() && has_file(PYTHON)
 }
 
 #[track_caller]

@@ -8,7 +8,9 @@ use cto_sandbox::{
     SandboxMessage, Stdin, StopToken,
 };
 
-use crate::support::{assert_nothing_survived, bwrap, fallback, has_namespaces, launcher, script};
+use crate::support::{
+    assert_nothing_survived, bwrap, fallback, has_file, has_namespaces, launcher, script,
+};
 use crate::workshop::Workshop;
 
 const PORT: u16 = 8471;
@@ -76,7 +78,7 @@ except OSError as error:
 /// Visits the endpoint from inside, on both families, and everything around it in vain.
 pub(crate) fn visit(launcher: &Launcher) {
     let python = "/usr/bin/python3";
-    if !std::path::Path::new(python).exists() {
+    if !has_file(python) {
         return;
     }
     let workshop = Workshop::new();

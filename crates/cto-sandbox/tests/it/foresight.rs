@@ -4,7 +4,7 @@ use cto_sandbox::{
     Access, Bind, Class, Confinement, LaunchRequest, Launcher, Limits, Means, Recorder, Root,
 };
 
-use crate::support::{by, fallback, has_namespaces, launcher, provider, script, try_run};
+use crate::support::{by, fallback, has_namespaces, has_root, launcher, provider, script, try_run};
 use crate::workshop::Workshop;
 
 /// Compares all but the survivors, which nobody can foresee.
@@ -50,7 +50,7 @@ fn a_native_launch_is_held_by_what_was_foreseen() {
         at: "/opt/mm".into(),
         access: Access::Writable,
     });
-    if rustix::process::geteuid().is_root() {
+    if has_root() {
         assert_eq!(
             assert_foreseen(&launcher(), &request, &workshop),
             Class::Process

@@ -18,7 +18,7 @@ use crate::bounds;
 use crate::killing;
 use crate::support::{
     LAUNCHER_VARIABLE, Lock, assert_nothing_survived, bwrap, by, daemon_script, fallback,
-    has_namespaces, in_place, launcher, run, script, variable,
+    has_namespaces, has_root, in_place, launcher, run, script, variable,
 };
 use crate::workshop::Workshop;
 
@@ -403,7 +403,7 @@ fn killed_launches_leave_no_process_no_mount_and_no_file() {
 /// The same tests again as a user without any privilege, when these run as root.
 #[test]
 fn all_of_this_holds_for_an_unprivileged_user_too() {
-    if rustix::process::geteuid().as_raw() != 0 {
+    if !has_root() {
         return;
     }
     // A place that this user can reach, wherever the build was made.

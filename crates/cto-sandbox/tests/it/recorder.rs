@@ -2,11 +2,9 @@
 //!
 //! Numbers are those of the corpus. That the attempts fail is `redteam.rs`'s matter, which runs with the recorder too.
 
-use std::path::Path;
-
 use cto_sandbox::LayerName;
 
-use crate::support::{Ran, has_namespaces, run};
+use crate::support::{Ran, has_file, has_namespaces, run};
 use crate::workshop::Workshop;
 
 const TOOLS: &str = include_str!("attack.py");
@@ -14,7 +12,7 @@ pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
 /// Runs Python under the recorder; `None` where this machine has none, or no namespaces.
 pub(crate) fn attack(workshop: &Workshop, program: &str) -> Option<Ran> {
-    if !has_namespaces() || !Path::new(PYTHON).exists() {
+    if !has_namespaces() || !has_file(PYTHON) {
         return None;
     }
     // Not below a place that is writable inside, where a missing name is nothing.

@@ -6,7 +6,7 @@ use cto_sandbox::{AttemptKind, End, Recorder, SandboxMessage, StopCause, StopTok
 
 use crate::harness::play_under;
 use crate::recorder::{PYTHON, attack};
-use crate::support::{has_namespaces, launcher, script, try_run};
+use crate::support::{has_file, has_namespaces, launcher, script, try_run};
 use crate::workshop::Workshop;
 
 #[test]
@@ -308,7 +308,7 @@ fn a_recorder_needs_a_root_of_its_own() {
 
 #[test]
 fn where_somebody_else_listens_already_the_recorder_is_missing_and_says_so() {
-    if !has_namespaces() || !Path::new(PYTHON).exists() {
+    if !has_namespaces() || !has_file(PYTHON) {
         return;
     }
     // The kernel gives one listener to a process and all that it starts.

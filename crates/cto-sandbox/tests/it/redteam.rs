@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 
 use cto_sandbox::End;
 
-use crate::support::{Ran, has_namespaces, run};
+use crate::support::{Ran, has_file, has_namespaces, run};
 use crate::workshop::Workshop;
 
 const TOOLS: &str = include_str!("attack.py");
@@ -15,7 +15,7 @@ const TOOLS: &str = include_str!("attack.py");
 /// Runs Python in the workspace; `None` where this machine has none, or no namespaces.
 fn attack(workshop: &Workshop, program: &str) -> Option<Ran> {
     let python = "/usr/bin/python3";
-    if !has_namespaces() || !std::path::Path::new(python).exists() {
+    if !has_namespaces() || !has_file(python) {
         return None;
     }
     let program = format!("{TOOLS}\n{program}");

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use cto_sandbox::{End, Root, Shown};
 
-use crate::honest::{has, make_removable, on_overlay};
-use crate::support::{Ran, has_namespaces, run};
+use crate::honest::{has, has_toolchain, make_removable, on_overlay};
+use crate::support::{Ran, has_file, has_namespaces, run};
 use crate::workshop::Workshop;
 
 const TOOLS: &str = include_str!("attack.py");
@@ -40,7 +40,7 @@ fn workshop(recorded: bool, files: usize) -> Workshop {
 }
 
 fn in_overlay(workshop: &Workshop, argv: &[&str]) -> Option<Ran> {
-    if !has_namespaces() || !Path::new(argv[0]).exists() {
+    if !has_namespaces() || !has_file(argv[0]) {
         return None;
     }
     let mut request = workshop.request(argv);
@@ -191,8 +191,7 @@ fn git_and_build_tools_rename_directories() {
 fn cargo_and_npm_build_in_an_overlay_and_their_directories_move() {
     let cargo = Path::new(env!("CARGO"));
     let toolchain = cargo.parent().and_then(Path::parent).unwrap();
-    let readable = fs::read_dir(toolchain).is_ok();
-    if !has_namespaces() || !readable || !has("cc") || !has("npm") {
+    if !has_namespaces() || !has_toolchain(toolchain) || !has("cc") || !has("npm") {
         return;
     }
     let workshop = workshop(true, FILES);

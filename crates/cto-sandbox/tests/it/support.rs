@@ -159,11 +159,18 @@ pub(crate) fn assert_nothing_survived(outcome: &Outcome) {
 
 /// Whether this machine gives us namespaces; where not, their tests would test nothing.
 pub(crate) fn has_namespaces() -> bool {
-    cto_sandbox::probe().class.has_init()
+    cto_testkit::has("user namespaces", cto_sandbox::probe().class.has_init())
 }
 
-/// Where another provider's program is: as `cargo xtask test` says, else where systems have it. Its tests test nothing
-/// without it, and `cargo xtask test` says so.
+pub(crate) fn has_root() -> bool {
+    cto_testkit::has("root", rustix::process::geteuid().is_root())
+}
+
+pub(crate) fn has_file(path: &str) -> bool {
+    cto_testkit::has(path, Path::new(path).exists())
+}
+
+/// Where another provider's program is: as `cargo xtask test` says, else where systems have it.
 pub(crate) fn provider(setting: &str, usual: &str) -> Option<PathBuf> {
     match variable(setting) {
         Some(path) => {
@@ -171,7 +178,7 @@ pub(crate) fn provider(setting: &str, usual: &str) -> Option<PathBuf> {
             assert!(path.is_file(), "{setting} names no file");
             Some(path)
         }
-        None => Some(PathBuf::from(usual)).filter(|path| path.is_file()),
+        None => has_file(usual).then(|| PathBuf::from(usual)),
     }
 }
 
