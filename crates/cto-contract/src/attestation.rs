@@ -68,7 +68,8 @@ pub struct Predicate {
     pub event_chain_head: Digest,
     pub events: u64,
     pub contract_digest: Digest,
-    pub identity_digest: Digest,
+    /// Null when the run ended before its plan.
+    pub identity_digest: Option<Digest>,
     pub approval_id: Option<String>,
     /// Tree id that the patch gives on the baseline; null when no patch was taken.
     pub patch_tree_id: Option<TreeId>,

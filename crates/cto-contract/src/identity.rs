@@ -1,4 +1,6 @@
-//! Which lane, in which build and with which model, did the work.
+//! Which lane, in which build and with which model, did the work; and how it was started.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::ids::Digest;
 use crate::words::{Lane, SandboxClass};
 
-/// Identity of a lane, recorded in every pack. What changes it makes earlier proofs stale.
+/// The model of a `command` whose contract gives it no network.
+pub const NO_MODEL: &str = "none";
+
+/// Identity of a lane, recorded in every pack. What changes it makes earlier proofs stale, so it holds nothing else:
+/// the harness's version and the words of the launch stand beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Identity {
     pub lane: Lane,
@@ -14,14 +20,32 @@ pub struct Identity {
     pub adapter_revision: u32,
     /// SHA-256 of the program that ran; absent when nothing was started.
     pub binary_digest: Option<Digest>,
-    /// What the program says of its version.
-    pub version_output: Option<String>,
+    /// The admitted provider; null for a lane without a model.
     pub model_provider: Option<String>,
+    /// The admitted model; null for a lane without one, [`NO_MODEL`] for a `command` without a network.
     pub model: Option<String>,
     pub sandbox_class: SandboxClass,
+    /// Only for a `command`, from the first stage on at which a change lands: proofs of earlier stages do without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_line: Option<CommandLine>,
+}
+
+/// What a `command` is besides its program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandLine {
+    pub argv: Vec<String>,
+    /// Digests of the files that the arguments name.
+    pub files: BTreeMap<String, Digest>,
+    pub environment_names: Vec<String>,
+}
+
+/// How the backend was started: no part of its identity. The harness's version stands in the same report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LaunchRecord {
     /// Arguments with run-specific places replaced (`$WORKSPACE`, `$SCRATCH`).
     pub argv: Vec<String>,
     /// Names, never values.
     pub environment_names: Vec<String>,
-    pub harness_version: String,
+    /// What the program says of its version; null when it was not asked.
+    pub version_output: Option<String>,
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::identity::LaunchRecord;
 use crate::ids::{CommitId, Digest, TreeId};
 use crate::input::{InputMode, InputPath};
 use crate::task::Limits;
@@ -92,8 +93,13 @@ pub struct InputPlan {
 /// The plan that `plan.updated` records and `cto run --plan` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LaunchPlan {
+    /// Arguments with run-specific places replaced (`$WORKSPACE`, `$SCRATCH`).
     pub argv: Vec<String>,
+    /// Names, never values.
     pub environment_names: Vec<String>,
+    /// What the program says of its version; absent when it was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version_output: Option<String>,
     pub working_directory: String,
     pub limits: Limits,
     pub wall_seconds_from: LimitSource,
@@ -118,4 +124,15 @@ pub struct LaunchPlan {
 
 fn no_ladder() -> Ladder {
     Ladder::NotNeeded
+}
+
+impl LaunchPlan {
+    /// How the backend is started, as a report shows it beside the identity.
+    pub fn launched(&self) -> LaunchRecord {
+        LaunchRecord {
+            argv: self.argv.clone(),
+            environment_names: self.environment_names.clone(),
+            version_output: self.version_output.clone(),
+        }
+    }
 }

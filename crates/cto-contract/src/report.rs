@@ -10,7 +10,7 @@ use crate::blocker::Blocker;
 use crate::event::{
     ChangedPath, ModelTraffic, Oddity, Residue, SandboxDenied, ScopedPath, SourceChecked,
 };
-use crate::identity::Identity;
+use crate::identity::{Identity, LaunchRecord};
 use crate::ids::{CaseId, CommitId, Digest, Nonce, RunId, TreeId};
 use crate::plan::{InputPlan, Ladder, Layer, SettingSource, SourcePlan};
 use crate::time::Utc;
@@ -87,8 +87,10 @@ pub struct BackendSection {
     /// Whether a gated lane's process started (false for `fake`, which has no gate; see `backend_process_started`).
     pub case_process_started: bool,
     pub backend_process_started: bool,
+    /// Null when the run ended before its plan.
     pub identity: Option<Identity>,
-    pub identity_digest: Digest,
+    pub identity_digest: Option<Digest>,
+    pub launched: Option<LaunchRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_provider: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

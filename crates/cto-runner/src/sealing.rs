@@ -37,7 +37,8 @@ pub(crate) struct Closing<'a> {
     pub(crate) state: &'a RunState,
     pub(crate) contract: &'a TaskContract,
     pub(crate) contract_digest: Digest,
-    pub(crate) identity_digest: Digest,
+    /// None where there was no plan.
+    pub(crate) identity_digest: Option<Digest>,
     pub(crate) times: ArtifactTimes,
 }
 
@@ -185,9 +186,10 @@ pub(crate) fn seal_run(run: OpenRun<'_>) -> Result<RunResult, RunError> {
     })
 }
 
-/// The digest of the identity in the log's plan; of nothing where there was no plan.
-pub(crate) fn identity_digest(state: &RunState) -> Result<Digest, CanonicalError> {
-    digest_of(&state.plan.as_ref().map(|p| &p.identity))
+/// The digest of the identity in the log's plan; none where there was no plan.
+pub(crate) fn identity_digest(state: &RunState) -> Result<Option<Digest>, CanonicalError> {
+    let plan = state.plan.as_ref();
+    plan.map(|p| digest_of(&p.identity)).transpose()
 }
 
 /// Removes a work directory. What can't be removed now is removed by the next recovery: the pack is sealed.

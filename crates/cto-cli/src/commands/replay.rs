@@ -94,7 +94,9 @@ fn compare(pack: &std::path::Path, state: &RunState) -> Result<Vec<String>, Fail
     };
     let input = ReportInput {
         contract_digest,
-        identity_digest: digest_of(&state.plan.as_ref().map(|p| p.identity.clone()))
+        identity_digest: (state.plan.as_ref())
+            .map(|p| digest_of(&p.identity))
+            .transpose()
             .map_err(|e| encode(&e))?,
         finished_at: sealed.run.run_finished_at,
         wall_seconds: sealed.resources.wall_seconds.unwrap_or_default(),

@@ -116,6 +116,7 @@ fn field_names_are_frozen() {
         cto_contract::case::CaseFile,
         cto_contract::eligibility::EligibilityDecision,
         cto_contract::identity::Identity,
+        cto_contract::identity::LaunchRecord,
         cto_contract::plan::LaunchPlan,
         cto_contract::verification::Verification,
         cto_contract::verification::CommandResult,

@@ -194,12 +194,19 @@ pub(super) fn check_story(
         report.backend.identity.as_ref() == facts.plan.map(|p| &p.identity),
         "identity is not that of plan.updated",
     );
-    if let Some(identity) = &report.backend.identity {
-        need(
-            digest_of(identity).is_ok_and(|d| d == report.backend.identity_digest),
-            "identity_digest is not that of identity",
-        );
-    }
+    let identity_digest = report
+        .backend
+        .identity
+        .as_ref()
+        .and_then(|i| digest_of(i).ok());
+    need(
+        identity_digest == report.backend.identity_digest,
+        "identity_digest is not that of identity",
+    );
+    need(
+        report.backend.launched == facts.plan.map(|p| p.plan.launched()),
+        "launched is not what plan.updated says",
+    );
     let permitted = documents.contract.as_ref().map(|c| &c.permitted_actions);
     let is_forbidden = |action: &&Action| permitted.is_none_or(|p| !p.contains(action));
     let attempted = facts.attempted.iter().filter(is_forbidden);
@@ -209,7 +216,7 @@ pub(super) fn check_story(
     );
     if let Some(event) = facts.backend_started {
         need(
-            event.identity_digest == report.backend.identity_digest,
+            Some(&event.identity_digest) == report.backend.identity_digest.as_ref(),
             "identity_digest is not that of backend.started",
         );
     } else {

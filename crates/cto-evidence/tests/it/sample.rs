@@ -92,13 +92,10 @@ fn identity() -> Identity {
         lane: Lane::Fake,
         adapter_revision: 1,
         binary_digest: Some(sha256(b"binary")),
-        version_output: None,
         model_provider: None,
         model: None,
         sandbox_class: SandboxClass::Process,
-        argv: vec!["$SCRATCH/fake".to_owned(), "größe \"x\"".to_owned()],
-        environment_names: vec!["PATH".to_owned()],
-        harness_version: "0.1.0".to_owned(),
+        command_line: None,
     }
 }
 
@@ -224,8 +221,9 @@ pub(crate) fn pass() -> Plan {
     }));
     add(EventKind::PlanUpdated(PlanUpdated {
         plan: LaunchPlan {
-            argv: identity().argv,
-            environment_names: identity().environment_names,
+            argv: vec!["$SCRATCH/fake".to_owned(), "größe \"x\"".to_owned()],
+            environment_names: vec!["PATH".to_owned()],
+            version_output: None,
             working_directory: "$WORKSPACE".to_owned(),
             limits: contract.limits,
             wall_seconds_from: LimitSource::Contract,

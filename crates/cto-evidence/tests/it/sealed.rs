@@ -43,6 +43,7 @@ impl Plan {
         let diff = last!(self, GitDiffChecked);
         let checks = last!(self, VerificationCompleted);
         let end = last!(self, BackendFinished);
+        let launched = plan.as_ref().map(|p| p.plan.launched());
         let identity = plan.map(|p| p.identity);
         let not_run = Verification {
             passed: false,
@@ -95,8 +96,9 @@ impl Plan {
                     .map_or(BackendCompletion::None, |e| e.completion),
                 case_process_started: false,
                 backend_process_started: end.is_some(),
-                identity_digest: digest_of(&identity).unwrap(),
+                identity_digest: identity.as_ref().map(|i| digest_of(i).unwrap()),
                 identity,
+                launched,
                 model_provider: None,
                 model: None,
             },

@@ -34,6 +34,7 @@ FAILURES = {
     "backend_failed", "secret_exposed", "source_repository_mutated", "protected_root_mutated", "verified_tree_mismatch",
     "verification_tampered", "patch_not_reproducible",
 }
+LAUNCHED = ("argv", "environment_names", "version_output")
 PREDICATE = {
     "run_id", "case_id", "backend", "nonce", "status", "event_chain_head", "events", "contract_digest", "identity_digest",
     "approval_id", "patch_tree_id", "run_finished_at", "conformance", "harness_public_key", "harness_version",
@@ -316,7 +317,9 @@ def check_report(report, value_of, events, head, digests, documents, predicate):
     if "task.contract.created" in value_of:
         mismatch(report["contract_digest"] == value_of["task.contract.created"]["contract_digest"] == digest_of(documents.get(CONTRACT)), "contract_digest")
     mismatch(report["identity"] == value_of.get("plan.updated", {}).get("identity"), "identity")
-    mismatch(report["identity"] is None or digest_of(report["identity"]) == report["identity_digest"], "identity_digest")
+    mismatch(report["identity_digest"] == (report["identity"] and digest_of(report["identity"])), "identity_digest")
+    plan = value_of.get("plan.updated", {}).get("plan")
+    mismatch(report["launched"] == (plan and {key: plan.get(key) for key in LAUNCHED}), "launched")
     if "backend.started" in value_of:
         mismatch(value_of["backend.started"]["identity_digest"] == report["identity_digest"], "identity_digest of backend.started")
     else:

@@ -26,7 +26,8 @@ use crate::order;
 #[derive(Debug, Clone)]
 pub struct ReportInput {
     pub contract_digest: Digest,
-    pub identity_digest: Digest,
+    /// None when the run ended before its plan.
+    pub identity_digest: Option<Digest>,
     pub finished_at: Utc,
     pub wall_seconds: f64,
 }
@@ -112,6 +113,7 @@ fn backend(state: &RunState, input: &ReportInput) -> BackendSection {
         model: identity.as_ref().and_then(|i| i.model.clone()),
         identity,
         identity_digest: input.identity_digest.clone(),
+        launched: state.plan.as_ref().map(|p| p.plan.launched()),
     }
 }
 

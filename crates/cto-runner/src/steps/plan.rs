@@ -11,14 +11,14 @@ use cto_agent::{
 };
 use cto_checkout::Workspace;
 use cto_contract::event::{EventKind, PlanUpdated};
-use cto_contract::identity::Identity;
+use cto_contract::identity::{Identity, NO_MODEL};
 use cto_contract::lanes::{LadderRule, MemoryWatch, ProgramSource};
 use cto_contract::plan::{Ladder, LaunchPlan, SandboxPlan, TreeKind};
+use cto_contract::words::{Lane, NetworkClass};
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_rules::verdicts::Fault;
 use cto_sandbox::{Endpoint, LaunchRequest, MemoryHold, Stdin};
 
-use crate::VERSION;
 use crate::adapters;
 use crate::checks::to_os;
 use crate::model;
@@ -98,18 +98,19 @@ pub(crate) fn plan(
         lane: adapter.lane(),
         adapter_revision: adapter.revision(),
         binary_digest: program.as_ref().map(|p| p.digest.clone()),
-        version_output: None,
+        // No pair is admitted yet.
         model_provider: None,
-        model: None,
+        model: (adapter.lane() == Lane::Command && run.contract.network == NetworkClass::None)
+            .then(|| NO_MODEL.to_owned()),
         sandbox_class: sandbox.class,
-        argv: argv.clone(),
-        environment_names: environment_names.clone(),
-        harness_version: VERSION.to_owned(),
+        // Nothing lands yet.
+        command_line: None,
     };
-    let identity_digest = digest_of(&Some(&identity)).map_err(|e| no_form("identity", &e))?;
+    let identity_digest = digest_of(&identity).map_err(|e| no_form("identity", &e))?;
     let plan = LaunchPlan {
         argv,
         environment_names,
+        version_output: None,
         working_directory: match &lane_plan.working_directory {
             WorkingDirectory::Workspace => "$WORKSPACE".to_owned(),
             WorkingDirectory::Scratch(below) => format!("$SCRATCH/{below}"),
