@@ -8,14 +8,15 @@ use std::collections::BTreeSet;
 use cto_contract::blocker::{Blocker, BlockerCode, status_of};
 use cto_contract::eligibility::Selected;
 use cto_contract::event::{
-    BackendFinished, BackendStop, DiffChecked, EligibilityDecided, EventKind, EventType,
-    GateBlocked, PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered, RunStarted,
-    SandboxDenied, SetupCompleted, SourceChecked, Step, TaskContractCreated, VerificationCompleted,
+    ApprovalConsumed, BackendFinished, BackendStop, DiffChecked, EligibilityDecided, EventKind,
+    EventType, GateBlocked, PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered,
+    RunStarted, SandboxDenied, SetupCompleted, SourceChecked, Step, TaskContractCreated,
+    VerificationCompleted,
 };
 use cto_contract::ids::{CaseId, RunId};
 use cto_contract::text::{one_line, shorten};
 use cto_contract::time::Utc;
-use cto_contract::words::{Action, FaultClass, Lane, RunStatus};
+use cto_contract::words::{Action, ApprovalStatus, FaultClass, Lane, RunStatus};
 
 use crate::order;
 use crate::verdicts::{Fault, fault};
@@ -33,6 +34,9 @@ pub struct RunState {
     pub eligibility: Option<EligibilityDecided>,
     pub gate_blocked: Option<GateBlocked>,
     pub plan: Option<PlanUpdated>,
+    /// What was decided about an approval; none while nobody has.
+    pub approval: Option<ApprovalStatus>,
+    pub approval_consumed: Option<ApprovalConsumed>,
     pub setup: Option<SetupCompleted>,
     pub source: Option<SourceChecked>,
     pub backend_started: bool,
@@ -89,6 +93,8 @@ impl RunState {
             eligibility: None,
             gate_blocked: None,
             plan: None,
+            approval: None,
+            approval_consumed: None,
             setup: None,
             source: None,
             backend_started: false,
@@ -176,10 +182,10 @@ impl RunState {
                 self.open_step = None;
             }
             EventKind::RunCompleted(data) => self.completed = Some(data.clone()),
+            EventKind::ApprovalGranted(_) => self.approval = Some(ApprovalStatus::Granted),
+            EventKind::ApprovalDenied(_) => self.approval = Some(ApprovalStatus::Denied),
+            EventKind::ApprovalConsumed(data) => self.approval_consumed = Some(data.clone()),
             EventKind::ApprovalRequested(_)
-            | EventKind::ApprovalGranted(_)
-            | EventKind::ApprovalDenied(_)
-            | EventKind::ApprovalConsumed(_)
             | EventKind::BackendPlan(_)
             | EventKind::BackendOutputCapped(_)
             | EventKind::LogRewritten(_) => {}
@@ -204,6 +210,19 @@ impl RunState {
                 .action
                 .is_some_and(|a| permitted.is_none_or(|p| !p.contains(&a)))
         })
+    }
+
+    /// Where the approval stands.
+    pub fn approval_status(&self) -> ApprovalStatus {
+        let is_required = |e: &EligibilityDecided| e.decision.approval_required;
+        match (
+            self.approval,
+            self.eligibility.as_ref().is_some_and(is_required),
+        ) {
+            (Some(decided), _) => decided,
+            (None, true) => ApprovalStatus::Requested,
+            (None, false) => ApprovalStatus::NotRequired,
+        }
     }
 
     /// Whether the decision let a backend run.

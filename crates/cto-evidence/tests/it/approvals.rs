@@ -42,13 +42,22 @@ fn consumed() -> EventKind {
     })
 }
 
+/// Whoever lies about an approval says too that no event is missing.
+fn says_all_is_there(report: &mut Report) {
+    report.checks.required_events_passed = true;
+    report.checks.missing_events.clear();
+}
+
 fn says_granted(report: &mut Report) {
+    says_all_is_there(report);
     report.authority.approval_status = ApprovalStatus::Granted;
     report.authority.approval_id = Some(ID.to_owned());
 }
 
 fn says_requested(report: &mut Report) {
+    says_all_is_there(report);
     report.authority.approval_status = ApprovalStatus::Requested;
+    report.authority.approval_id = None;
 }
 
 /// The decision says that an approval is needed.
@@ -101,9 +110,9 @@ fn sealed(mut plan: Plan, approvals: &[EventKind], edit: fn(&mut Report)) -> Pac
 fn an_approval_that_is_told_whole_and_a_run_that_waits_for_one_are_good() {
     let whole = [requested(), granted(), consumed()];
     let packs = [
-        sealed(needing(sample::pass()), &whole, says_granted),
-        sealed(lacking(), &[], says_requested),
-        sealed(lacking(), &[requested()], says_requested),
+        sealed(needing(sample::pass()), &whole, |_| {}),
+        sealed(lacking(), &[], |_| {}),
+        sealed(lacking(), &[requested()], |_| {}),
     ];
     let packs = packs.map(|pack| (String::from("good"), pack));
     agree(&packs, true);

@@ -252,8 +252,9 @@ pub(crate) fn pass() -> Plan {
         stopped_by: None,
         timed_out: false,
         seconds: 0.012345678901234567,
-        cpu_seconds: None,
-        peak_memory_bytes: Some(1 << 20),
+        // Numbers whose spelling is easily got wrong.
+        cpu_seconds: Some(1e21),
+        peak_memory_bytes: Some(9_007_199_254_740_991),
         stdout_bytes: 6,
         stderr_bytes: 0,
         dropped_bytes: 0,

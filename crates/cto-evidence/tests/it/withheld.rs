@@ -20,6 +20,7 @@ const DEEP: &str = "backend/deep/größe file.txt";
 fn plan() -> Plan {
     let mut plan = sample::pass();
     plan.edit = |report| {
+        report.verdict.claims.truncate(1);
         let mut add = |claim: &str, level, basis: &str| {
             report.verdict.claims.push(Claim {
                 claim: claim.to_owned(),

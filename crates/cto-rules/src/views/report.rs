@@ -15,8 +15,8 @@ use cto_contract::time::Utc;
 use cto_contract::verification::{Canary, CanaryStatus, Verification};
 use cto_contract::verify::Claim;
 use cto_contract::words::{
-    ApprovalStatus, BackendCompletion, ClaimLevel, Lane, MutationMode, NeverActive, NotPromoted,
-    OutcomeState, RunStatus, SandboxClass, SourceAdmissionStatus,
+    BackendCompletion, ClaimLevel, Lane, MutationMode, NeverActive, NotPromoted, OutcomeState,
+    RunStatus, SandboxClass, SourceAdmissionStatus,
 };
 
 use crate::lifecycle::RunState;
@@ -141,20 +141,12 @@ fn change(state: &RunState) -> ChangeSection {
 }
 
 fn authority(state: &RunState, input: &ReportInput) -> AuthoritySection {
-    let needs_approval = state
-        .eligibility
-        .as_ref()
-        .is_some_and(|e| e.decision.approval_required);
     AuthoritySection {
         stage: state.started.stage,
         mutation_mode: state.started.mutation_mode,
         allowed_mutation_scope: state.started.stage.scope().to_owned(),
-        approval_status: if needs_approval {
-            ApprovalStatus::Requested
-        } else {
-            ApprovalStatus::NotRequired
-        },
-        approval_id: None,
+        approval_status: state.approval_status(),
+        approval_id: (state.approval_consumed.as_ref()).map(|a| a.approval_id.clone()),
         source_admission_status: if state.lane == Lane::Fake {
             SourceAdmissionStatus::Admitted
         } else {
