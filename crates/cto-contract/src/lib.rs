@@ -11,6 +11,7 @@ pub mod artifact;
 pub mod attestation;
 pub mod blocker;
 pub mod case;
+pub mod claim;
 pub mod config;
 pub mod document;
 pub mod eligibility;

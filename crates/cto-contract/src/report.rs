@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::FreshnessMap;
 use crate::blocker::Blocker;
+use crate::claim::Claim;
 use crate::event::{
     ChangedPath, ModelTraffic, Oddity, Residue, SandboxDenied, ScopedPath, SourceChecked,
 };
@@ -15,7 +16,6 @@ use crate::ids::{CaseId, CommitId, Digest, Nonce, RunId, TreeId};
 use crate::plan::{InputPlan, Ladder, Layer, SettingSource, SourcePlan};
 use crate::time::Utc;
 use crate::verification::{CommandResult, Verification};
-use crate::verify::Claim;
 use crate::words::{
     Action, ApprovalStatus, BackendCompletion, FaultClass, Lane, MutationMode, NeverActive,
     NotPromoted, OutcomeState, RunStatus, SandboxClass, SourceAdmissionStatus, Stage,
@@ -73,7 +73,7 @@ pub struct VerdictSection {
     pub fault_class: FaultClass,
     /// Artifact or part -> why there is nothing in it.
     pub not_applicable: BTreeMap<String, String>,
-    /// What is proven and how well.
+    /// What is proven and how well, and what is not.
     pub claims: Vec<Claim>,
 }
 

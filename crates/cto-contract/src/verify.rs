@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::claim::Claim;
 use crate::ids::{Digest, RunId};
 use crate::text;
 use crate::trust::Origin;
-use crate::words::{ClaimLevel, RunStatus};
+use crate::words::RunStatus;
 
 /// Longest list of withheld files that is shown to a person.
 const WITHHELD_CHARS_MAX: usize = 1000;
@@ -86,14 +87,6 @@ wire_enum! {
     pub enum Integrity { Ok = "ok", Broken = "broken" }
 }
 
-/// A sentence about the run and how well it is supported.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Claim {
-    pub claim: String,
-    pub level: ClaimLevel,
-    pub basis: String,
-}
-
 /// The whole answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyReport {
@@ -110,6 +103,7 @@ pub struct VerifyReport {
     pub bytes: u64,
     pub checked: Vec<VerifyCheck>,
     pub errors: Vec<VerifyError>,
+    /// Those of the report, lowered where what they rest on is gone.
     pub claims: Vec<Claim>,
     /// Sealed files that this copy leaves out on purpose, sorted by bytes; their digests could not be checked.
     #[serde(default)]

@@ -127,14 +127,7 @@ pub fn verify(pack: &Path, options: &VerifyOptions) -> VerifyReport {
     done.claims = documents
         .report
         .as_ref()
-        .map(|report| {
-            claims::lowered(
-                report,
-                &files,
-                documents.log.as_ref(),
-                findings.is_integrity_broken(),
-            )
-        })
+        .map(|report| claims::lowered(report, &files, findings.is_integrity_broken()))
         .unwrap_or_default();
     done.files = files;
     answer(findings, done)
@@ -146,7 +139,7 @@ struct Checked {
     signed: Option<Signed>,
     origin: Origin,
     files: Files,
-    claims: Vec<cto_contract::verify::Claim>,
+    claims: Vec<cto_contract::claim::Claim>,
 }
 
 impl Default for Checked {
@@ -185,6 +178,7 @@ fn judge(files: &Files, documents: &Documents, done: &mut Checked, findings: &mu
         verdict::check_predicate(report, predicate, findings);
     }
     let Some(log) = &documents.log else { return };
+    claims::check(report, files, log, findings);
     let facts = Facts::of(log);
     let contract = documents.contract.as_ref();
     if let Some(bytes) = files.bytes_of(PATCH) {

@@ -6,6 +6,7 @@
 pub mod actions;
 pub mod advice;
 pub mod checks;
+pub mod claims;
 pub mod doctor;
 pub mod eligibility;
 pub mod inputs;

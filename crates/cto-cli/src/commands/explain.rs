@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use cto_contract::artifact::{ELIGIBILITY, TEST_LOG};
+use cto_contract::claim::{Claim, ClaimKind};
 use cto_contract::eligibility::EligibilityDecision;
 use cto_contract::event::Scope;
 use cto_contract::outputs::{
@@ -12,7 +13,6 @@ use cto_contract::outputs::{
 };
 use cto_contract::report::Report;
 use cto_contract::text::{one_line, shorten};
-use cto_contract::verify::Claim;
 use cto_contract::words::{ClaimLevel, RunStatus};
 use cto_evidence::pack::PackDir;
 
@@ -102,9 +102,10 @@ fn explain(report: Report, decision: &EligibilityDecision, pack: &Path) -> Expla
         .claims
         .iter()
         .map(|claim| ExplainedClaim {
-            claim: claim.claim.clone(),
+            kind: claim.kind,
+            claim: claim.kind.text().to_owned(),
             level: claim.level,
-            basis: claim.basis.clone(),
+            basis: claim.basis_text(),
             raised_by: raised_by(claim, &report).map(str::to_owned),
         })
         .collect();
@@ -235,46 +236,45 @@ fn is_end(line: &str) -> bool {
     })
 }
 
-/// What would give a claim a higher level. The sentences are those of the report.
+/// What would give a claim a higher level.
 fn raised_by(claim: &Claim, report: &Report) -> Option<&'static str> {
     if claim.level == ClaimLevel::Verified {
         return None;
     }
     let started = report.backend.backend_process_started;
-    Some(match claim.claim.as_str() {
-        "An operator accepted the change" => {
+    let inferred = claim.level == ClaimLevel::Inferred;
+    Some(match claim.kind {
+        ClaimKind::OperatorAccepted => {
             "an operator looks at the change and decides; no run can do that"
         }
-        "What the backend says of its own work" if started => {
+        ClaimKind::BackendAccount if started => {
             "nothing: a backend's word about itself stays its word"
         }
         _ if !started => "a run whose backend starts: see the blockers",
-        "Every changed path is within the contract" => {
+        ClaimKind::BackendAccount => return None,
+        ClaimKind::PathsWithinContract => {
             "a change of allowed paths only; `cto why PATH --run RUN` names the rule that refuses one"
         }
-        "The patch alone gives the tree that was checked" => {
+        ClaimKind::PatchGivesCheckedTree => {
             "a change that can be written as a patch, and checks that are reached"
         }
-        "The checks pass on the changed tree" if claim.level == ClaimLevel::Inferred => {
+        ClaimKind::ChecksPass if inferred => {
             "a check that runs outside the process of the code under test: an oracle, which the backend never sees"
         }
-        "The checks pass on the changed tree" => "a change on which all checks pass",
-        "The checks fail without the change" if claim.level == ClaimLevel::Inferred => {
+        ClaimKind::ChecksPass => "a change on which all checks pass",
+        ClaimKind::ChecksFailBefore if inferred => {
             "the same: an oracle outside the process of the code under test"
         }
-        "The checks fail without the change" => {
+        ClaimKind::ChecksFailBefore => {
             "a check that fails on the untouched baseline, and passes with the change; `must_fail_before: true` insists on it"
         }
-        "The source repository is as it was" => {
-            "a source that nobody changes while the run goes on"
-        }
-        "Nothing of the backend outlived the run" => {
+        ClaimKind::SourceUnchanged => "a source that nobody changes while the run goes on",
+        ClaimKind::NothingSurvived => {
             "a kernel that allows pid namespaces; `cto doctor` says what is missing"
         }
-        "Writes outside the workspace were impossible" => {
+        ClaimKind::WritesConfined => {
             "confinement of class `full`; `cto doctor` says what this kernel refuses"
         }
-        _ => return None,
     })
 }
 

@@ -171,7 +171,7 @@ fn answer(page: &mut Page, report: &VerifyReport, integrity_only: bool, verbose:
 }
 
 /// Claims with their levels, the best supported first.
-pub(crate) fn claims(page: &mut Page, claims: &[cto_contract::verify::Claim], verbose: bool) {
+pub(crate) fn claims(page: &mut Page, claims: &[cto_contract::claim::Claim], verbose: bool) {
     let mut sorted: Vec<_> = claims.iter().collect();
     sorted.sort_by_key(|c| std::cmp::Reverse(c.level));
     for claim in sorted {
@@ -183,10 +183,10 @@ pub(crate) fn claims(page: &mut Page, claims: &[cto_contract::verify::Claim], ve
         page.text("  ")
             .styled(style, &format!("{:<13}", claim.level))
             .text(" ")
-            .line(&cto_contract::text::one_line(&claim.claim));
+            .line(claim.kind.text());
         if verbose {
             page.text("                ")
-                .styled(FAINT, &cto_contract::text::one_line(&claim.basis))
+                .styled(FAINT, &cto_contract::text::one_line(&claim.basis_text()))
                 .end();
         }
     }

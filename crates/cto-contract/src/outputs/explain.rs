@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::blocker::{Blocker, BlockerCode};
+use crate::claim::ClaimKind;
 use crate::eligibility::Gate;
 use crate::event::ScopedPath;
 use crate::ids::{CaseId, RunId};
@@ -76,6 +77,7 @@ pub struct ExplainedCheck {
 /// A claim and what would raise it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExplainedClaim {
+    pub kind: ClaimKind,
     pub claim: String,
     pub level: ClaimLevel,
     pub basis: String,

@@ -222,7 +222,9 @@ fn as_text(report: &VerifyReport, integrity_only: bool) -> String {
         for claim in &report.claims {
             lines.push(text::one_line(&format!(
                 "  {:<13}  {} ({})",
-                claim.level, claim.claim, claim.basis
+                claim.level,
+                claim.kind.text(),
+                claim.basis_text()
             )));
         }
     }

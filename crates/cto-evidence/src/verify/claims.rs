@@ -1,67 +1,75 @@
-//! What the report claims, lowered where its basis is gone.
+//! What the report claims: held against the log, and lowered where what it rests on is gone.
 
-use cto_contract::artifact::{PATCH, REQUIRED, TEST_LOG};
-use cto_contract::event::EventType;
+use cto_contract::artifact::{EVENTS, REPORT_JSON};
+use cto_contract::claim::{Basis, Claim};
 use cto_contract::report::Report;
-use cto_contract::verify::Claim;
+use cto_contract::verify::VerifyCode;
 use cto_contract::words::ClaimLevel;
+use cto_rules::claims::claims;
+use cto_rules::lifecycle::replay;
 
 use super::files::Files;
+use super::findings::Findings;
 use crate::chain::Log;
 
-/// Claims of a pack: all absent when its integrity is broken, each absent when a file or event it names is not there,
-/// and at most `self_reported` when it rests on a file that is withheld.
-pub(super) fn lowered(
-    report: &Report,
-    files: &Files,
-    log: Option<&Log>,
-    is_broken: bool,
-) -> Vec<Claim> {
-    let holds = |claim: &Claim| !is_broken && has_basis(&claim.basis, files, log);
-    report
-        .verdict
-        .claims
-        .iter()
-        .map(|claim| {
-            let ceiling = if !holds(claim) {
-                ClaimLevel::Absent
-            } else if rests_on_withheld(&claim.basis, files) {
-                ClaimLevel::SelfReported
-            } else {
-                ClaimLevel::Verified
-            };
-            Claim {
-                level: claim.level.min(ceiling),
-                ..claim.clone()
-            }
-        })
-        .collect()
-}
-
-fn has_basis(basis: &str, files: &Files, log: Option<&Log>) -> bool {
-    words(basis).all(|word| {
-        if REQUIRED.contains(&word) {
-            files.has(word)
-        } else if let Ok(event) = word.parse::<EventType>() {
-            log.is_some_and(|l| l.events.iter().any(|e| e.kind.event_type() == event))
-        } else {
-            true
+/// Compares the claims with those that the log gives: each kind once, no level higher or lower, on the same files and
+/// events, in the same words; and all that they rest on must be there.
+pub(super) fn check(report: &Report, files: &Files, log: &Log, findings: &mut Findings) {
+    let state = match replay(&log.events) {
+        Ok(state) => state,
+        Err(error) => {
+            findings.file(VerifyCode::EventOrder, EVENTS, error.to_string());
+            return;
         }
-    })
+    };
+    let mut need = |holds: bool, message: &str| {
+        findings.need(holds, VerifyCode::ReportMismatch, REPORT_JSON, message);
+    };
+    let status = state.completed.as_ref().map(|c| c.status);
+    let again = claims(&state, status.unwrap_or(report.verdict.status));
+    let made = &report.verdict.claims;
+    for (claim, shown) in made.iter().zip(&again) {
+        let message = format!("the claim `{}` is not what the log shows", claim.kind);
+        need(claim == shown, &message);
+    }
+    need(
+        made.len() == again.len(),
+        "has more or fewer claims than the log gives",
+    );
+    for basis in made.iter().flat_map(|claim| &claim.rests_on) {
+        let message = format!("a claim rests on `{}`, which is not there", basis.name());
+        need(is_there(basis, files, log), &message);
+    }
 }
 
-/// An event about a withheld file is the harness's word alone, so what rests on that event rests on the file.
-fn rests_on_withheld(basis: &str, files: &Files) -> bool {
-    words(basis).any(|word| {
-        let file = match word.parse::<EventType>() {
-            Ok(EventType::PatchApplied | EventType::GitDiffChecked) => PATCH,
-            Ok(EventType::VerificationCompleted) => TEST_LOG,
-            _ => word,
+/// Claims of a pack: all absent when its integrity is broken, and at most `self_reported` when they rest on a file that
+/// is withheld.
+pub(super) fn lowered(report: &Report, files: &Files, is_broken: bool) -> Vec<Claim> {
+    let withheld = |basis: &Basis| match basis {
+        Basis::File(path) => files.withheld.contains(path),
+        Basis::Event(_) => false,
+    };
+    let made = report.verdict.claims.iter();
+    made.map(|claim| {
+        let ceiling = if is_broken {
+            ClaimLevel::Absent
+        } else if claim.rests_on.iter().any(withheld) {
+            ClaimLevel::SelfReported
+        } else {
+            ClaimLevel::Verified
         };
-        files.withheld.contains(file)
+        Claim::new(claim.kind, claim.level.min(ceiling), claim.rests_on.clone())
     })
+    .collect()
 }
 
-fn words(basis: &str) -> impl Iterator<Item = &str> {
-    basis.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '`' | '(' | ')'))
+/// A file is one that was sealed, in this copy or withheld from it; an event is one of the log.
+fn is_there(basis: &Basis, files: &Files, log: &Log) -> bool {
+    match basis {
+        Basis::File(path) => {
+            let sums = files.sums.as_ref();
+            files.has(path) && sums.is_some_and(|sums| sums.contains_key(path))
+        }
+        Basis::Event(event) => log.events.iter().any(|e| e.kind.event_type() == *event),
+    }
 }

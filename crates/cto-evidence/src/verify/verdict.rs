@@ -10,6 +10,7 @@ use cto_contract::ids::Digest;
 use cto_contract::report::Report;
 use cto_contract::verify::VerifyCode;
 use cto_contract::words::{Action, RunStatus};
+use cto_rules::checks::judge_again;
 use serde_json::Value;
 
 use super::documents::{Documents, Facts};
@@ -234,6 +235,15 @@ pub(super) fn check_story(
         need(
             !report.checks.verification.passed,
             "verification passed without verification.completed",
+        );
+    }
+    if let (Some(event), Some(contract)) = (facts.verification, &documents.contract)
+        && event.verification.not_run.is_none()
+    {
+        let recorded = &event.verification;
+        need(
+            judge_again(contract, recorded) == (recorded.passed, recorded.level),
+            "verification does not follow from the results of its commands",
         );
     }
     need(

@@ -44,14 +44,14 @@ fn it_says_what_it_found_and_exits_accordingly() {
       run        20260601T105222Z-r1-string-slugify-k3v9qd
       status     pass
       key        34750f98bd59fcfc946da45aaabe933be154a4b5094e1c4abf42866505f3c97e
-      verified       Every changed path is within the contract (recomputed from patch.diff and task-contract.json)
-      verified       The patch alone gives the tree that was checked (patch.applied and verification.completed name the same tree id)
-      inferred       The checks pass on the changed tree (test.log; `verified` only by an oracle outside the process of the code under test)
-      inferred       The checks fail without the change (the same commands on the untouched baseline, in test.log)
-      verified       Nothing of the backend outlived the run (its supervisor ended only after all of its descendants)
-      absent         Writes outside the workspace were impossible (sandbox.layers lists what was in force)
-      self_reported  What the backend says of its own work (backend/ holds it as raw text; nothing was decided on it)
-      absent         An operator accepted the change (a green run is not acceptance; see the addenda)
+      verified       Every changed path is within the contract (patch.diff, task-contract.json, git.diff.checked)
+      verified       The patch alone gives the tree that was checked (patch.diff, patch.applied, verification.completed)
+      inferred       The checks pass on the changed tree (test.log, verification.completed)
+      inferred       The checks fail without the change (test.log, verification.completed)
+      verified       Nothing of the backend outlived the run (backend.finished)
+      verified       Writes outside the workspace were impossible (backend/sandbox.json, backend.finished)
+      self_reported  The backend says what it did (backend.finished)
+      absent         An operator accepted the change (nothing)
     ");
     assert_eq!(run(&pack.path, &[".", "--integrity-only"]).0, Some(0));
     let (code, said, _) = run(home, &[sample::RUN]);

@@ -9,6 +9,7 @@ mod addenda;
 mod approvals;
 mod binary;
 mod chain;
+mod claims;
 mod flips;
 mod forge;
 mod good;

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use cto_evidence::verify::{VerifyOptions, verify};
 
+use crate::stranger::stranger;
+
 #[test]
 fn packs_of_every_schema_verify_for_ever() {
     let packs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packs");
@@ -19,6 +21,8 @@ fn packs_of_every_schema_verify_for_ever() {
             };
             let answer = verify(&pack, &options);
             assert!(answer.ok, "{}: {:?}", pack.display(), answer.errors);
+            let (_, said) = stranger(&[&pack], &[]);
+            assert_eq!(said, ["ok"], "{}", pack.display());
             seen.push(answer.status.unwrap().as_str());
         }
     }

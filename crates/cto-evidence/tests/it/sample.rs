@@ -94,7 +94,7 @@ fn identity() -> Identity {
         binary_digest: Some(sha256(b"binary")),
         model_provider: None,
         model: None,
-        sandbox_class: SandboxClass::Process,
+        sandbox_class: SandboxClass::Full,
         command_line: None,
     }
 }
@@ -108,7 +108,7 @@ pub(crate) fn sandbox() -> SandboxPlan {
     SandboxPlan {
         provider: "namespaces".to_owned(),
         provider_from: cto_contract::plan::SettingSource::Default,
-        class: SandboxClass::Process,
+        class: SandboxClass::Full,
         layers: vec![layer],
         writable_roots: vec!["$WORKSPACE".to_owned()],
         read_paths: Vec::new(),
@@ -316,6 +316,7 @@ pub(crate) fn pass() -> Plan {
         patch: PATCH_TEXT.as_bytes().to_vec(),
         backend_files: BTreeMap::from([
             ("backend/stdout.log".to_owned(), b"hello\n".to_vec()),
+            ("backend/sandbox.json".to_owned(), b"{}".to_vec()),
             ("backend/empty.log".to_owned(), Vec::new()),
             ("backend/deep/größe file.txt".to_owned(), "ü\n".into()),
         ]),

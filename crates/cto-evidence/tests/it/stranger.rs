@@ -31,7 +31,7 @@ fn python(arguments: &[&str]) -> Output {
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stranger/verify_pack.py");
 
-fn stranger(packs: &[&Path], extra: &[&str]) -> (Option<i32>, Vec<String>) {
+pub(crate) fn stranger(packs: &[&Path], extra: &[&str]) -> (Option<i32>, Vec<String>) {
     let mut arguments = vec![PROGRAM];
     arguments.extend(packs.iter().map(|p| p.to_str().unwrap()));
     arguments.extend(extra);

@@ -3,48 +3,19 @@
 use std::collections::BTreeSet;
 
 use cto_contract::artifact::{EVENTS, PATCH, REPORT_JSON, REQUIRED, SHA256SUMS, TEST_LOG};
-use cto_contract::verify::{Claim, Integrity, VerifyCheck, VerifyReport};
+use cto_contract::verify::{Integrity, VerifyCheck, VerifyReport};
 use cto_contract::words::ClaimLevel;
 use cto_evidence::withheld::{WITHHELD, read_withheld, write_withheld};
 use proptest::prelude::*;
 
 use crate::forge::put;
-use crate::sample::{self, Pack, Plan};
+use crate::sample::{self, Pack};
 use crate::stranger::agree;
 use crate::{check, codes};
 
 const STDOUT: &str = "backend/stdout.log";
+const SANDBOX: &str = "backend/sandbox.json";
 const DEEP: &str = "backend/deep/größe file.txt";
-
-/// A run that passed, with a claim about each thing that can be withheld and one about none.
-fn plan() -> Plan {
-    let mut plan = sample::pass();
-    plan.edit = |report| {
-        report.verdict.claims.truncate(1);
-        let mut add = |claim: &str, level, basis: &str| {
-            report.verdict.claims.push(Claim {
-                claim: claim.to_owned(),
-                level,
-                basis: basis.to_owned(),
-            });
-        };
-        add(
-            "tree",
-            ClaimLevel::Verified,
-            "patch.applied names the tree id",
-        );
-        add("checks", ClaimLevel::Inferred, "the output in `test.log`");
-        add("oracle", ClaimLevel::Verified, "verification.completed");
-        add("output", ClaimLevel::Verified, "backend/stdout.log");
-        add(
-            "nothing left",
-            ClaimLevel::Verified,
-            "its init was waited for",
-        );
-        add("never", ClaimLevel::Absent, "patch.diff, test.log");
-    };
-    plan
-}
 
 fn list(pack: &Pack, paths: &[&str]) {
     let paths: BTreeSet<String> = paths.iter().map(|p| (*p).to_owned()).collect();
@@ -68,7 +39,7 @@ fn withhold(pack: &Pack, paths: &[&str]) {
 }
 
 fn copy(paths: &[&str]) -> Pack {
-    let pack = plan().seal();
+    let pack = sample::pass().seal();
     withhold(&pack, paths);
     pack
 }
@@ -77,15 +48,15 @@ fn levels(report: &VerifyReport) -> String {
     report
         .claims
         .iter()
-        .map(|c| format!("{}: {}", c.claim, c.level))
+        .map(|c| format!("{}: {}", c.kind, c.level))
         .collect::<Vec<_>>()
         .join("\n")
 }
 
 #[test]
 fn a_copy_verifies_with_fewer_files_and_says_which() {
-    let all = [DEEP, "backend/empty.log", STDOUT, PATCH, TEST_LOG];
-    let whole = check(&plan().seal());
+    let all = [DEEP, "backend/empty.log", SANDBOX, STDOUT, PATCH, TEST_LOG];
+    let whole = check(&sample::pass().seal());
     assert!(whole.ok && whole.withheld.is_empty());
     for paths in [&all[..], &[PATCH], &[TEST_LOG], &[STDOUT], &[DEEP]] {
         let pack = copy(paths);
@@ -111,41 +82,45 @@ fn a_copy_verifies_with_fewer_files_and_says_which() {
 
 #[test]
 fn claims_that_rest_on_a_withheld_file_are_self_reported() {
-    insta::assert_snapshot!(levels(&check(&plan().seal())), @r"
-    Every changed path is within the contract: verified
-    tree: verified
-    checks: inferred
-    oracle: verified
-    output: verified
-    nothing left: verified
-    never: absent
+    insta::assert_snapshot!(levels(&check(&sample::pass().seal())), @r"
+    paths_within_contract: verified
+    patch_gives_checked_tree: verified
+    checks_pass: inferred
+    checks_fail_before: inferred
+    nothing_survived: verified
+    writes_confined: verified
+    backend_account: self_reported
+    operator_accepted: absent
     ");
     insta::assert_snapshot!(levels(&check(&copy(&[PATCH]))), @r"
-    Every changed path is within the contract: self_reported
-    tree: self_reported
-    checks: inferred
-    oracle: verified
-    output: verified
-    nothing left: verified
-    never: absent
+    paths_within_contract: self_reported
+    patch_gives_checked_tree: self_reported
+    checks_pass: inferred
+    checks_fail_before: inferred
+    nothing_survived: verified
+    writes_confined: verified
+    backend_account: self_reported
+    operator_accepted: absent
     ");
     insta::assert_snapshot!(levels(&check(&copy(&[TEST_LOG]))), @r"
-    Every changed path is within the contract: verified
-    tree: verified
-    checks: self_reported
-    oracle: self_reported
-    output: verified
-    nothing left: verified
-    never: absent
+    paths_within_contract: verified
+    patch_gives_checked_tree: verified
+    checks_pass: self_reported
+    checks_fail_before: self_reported
+    nothing_survived: verified
+    writes_confined: verified
+    backend_account: self_reported
+    operator_accepted: absent
     ");
-    insta::assert_snapshot!(levels(&check(&copy(&[STDOUT, PATCH, TEST_LOG]))), @r"
-    Every changed path is within the contract: self_reported
-    tree: self_reported
-    checks: self_reported
-    oracle: self_reported
-    output: self_reported
-    nothing left: verified
-    never: absent
+    insta::assert_snapshot!(levels(&check(&copy(&[SANDBOX, STDOUT, PATCH, TEST_LOG]))), @r"
+    paths_within_contract: self_reported
+    patch_gives_checked_tree: self_reported
+    checks_pass: self_reported
+    checks_fail_before: self_reported
+    nothing_survived: verified
+    writes_confined: self_reported
+    backend_account: self_reported
+    operator_accepted: absent
     ");
     let broken = copy(&[PATCH]);
     broken.rewrite("report.md", |b| b.push(b'x'));
@@ -160,7 +135,7 @@ fn claims_that_rest_on_a_withheld_file_are_self_reported() {
 #[test]
 fn a_file_that_is_missing_without_a_word_is_missing() {
     let missing = |spoil: &dyn Fn(&Pack)| {
-        let pack = plan().seal();
+        let pack = sample::pass().seal();
         spoil(&pack);
         let report = check(&pack);
         assert!(!report.ok && report.integrity == Integrity::Broken);
@@ -226,7 +201,7 @@ fn a_list_in_another_form_excuses_nothing() {
 #[test]
 fn what_carries_the_verdict_cannot_be_withheld() {
     for name in REQUIRED.iter().filter(|n| ![PATCH, TEST_LOG].contains(n)) {
-        let pack = plan().seal();
+        let pack = sample::pass().seal();
         withhold(&pack, &[name]);
         let report = check(&pack);
         assert!(!report.ok && report.withheld.is_empty(), "{name}");
@@ -281,7 +256,7 @@ fn what_is_left_is_checked_as_before() {
 
 /// Makes everything right again after a lie, signature included, and only then leaves the patch out.
 fn lie(spoil: impl FnOnce(&Pack)) -> Pack {
-    let pack = plan().seal();
+    let pack = sample::pass().seal();
     spoil(&pack);
     pack.forge_sums();
     pack.forge_statement(&pack.key, |_| {});
@@ -378,7 +353,7 @@ proptest! {
     #[test]
     fn a_list_holds_only_if_it_is_exactly_what_is_gone(gone in 0_u8..16, said in 0_u8..16) {
         thread_local! {
-            static PACK: Pack = plan().seal();
+            static PACK: Pack = sample::pass().seal();
         }
         PACK.with(|pack| {
             let names = [STDOUT, "backend/empty.log", PATCH, TEST_LOG];
@@ -408,8 +383,8 @@ fn the_stranger_agrees_about_what_is_withheld() {
         &[
             named(&[PATCH]),
             named(&[TEST_LOG]),
-            named(&[DEEP, "backend/empty.log", STDOUT, PATCH, TEST_LOG]),
-            ("whole".to_owned(), plan().seal()),
+            named(&[DEEP, "backend/empty.log", SANDBOX, STDOUT, PATCH, TEST_LOG]),
+            ("whole".to_owned(), sample::pass().seal()),
         ],
         true,
     );

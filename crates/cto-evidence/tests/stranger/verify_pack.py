@@ -27,12 +27,24 @@ PLACES = {name: place for place, names in enumerate([
     ["approval.granted", "approval.denied"], ["approval.consumed"], ["backend.gate.blocked"], ["backend.started"],
     ["backend.finished"], ["patch.applied"], ["git.diff.checked"], ["verification.completed"], ["run.recovered"], ["run.completed"],
 ]) for name in names}
-SIDE = {"backend.plan", "backend.output.capped", "sandbox.denied", "limit.exceeded", "log.rewritten", "step.started", "step.finished"}
+SIDE = {"setup.completed", "source.checked", "backend.plan", "backend.output.capped", "sandbox.denied", "limit.exceeded", "log.rewritten", "step.started", "step.finished"}
 FAILURES = {
     "no_diff", "disallowed_file_change", "verification_failed", "missing_required_event", "dirty_ending_tree",
     "artifact_write_failure", "forbidden_action_attempted", "agent_protocol_failed", "lifecycle_timeout_after_valid_patch",
     "backend_failed", "secret_exposed", "source_repository_mutated", "protected_root_mutated", "verified_tree_mismatch",
     "verification_tampered", "patch_not_reproducible",
+}
+LEVELS = ["absent", "self_reported", "inferred", "verified"]
+CLAIMS = {
+    "paths_within_contract": "Every changed path is within the contract",
+    "patch_gives_checked_tree": "The patch alone gives the tree that was checked",
+    "checks_pass": "The checks pass on the changed tree",
+    "checks_fail_before": "The checks fail without the change",
+    "source_unchanged": "The source repository is as it was",
+    "nothing_survived": "Nothing of the backend outlived the run",
+    "writes_confined": "Writes outside the workspace were impossible",
+    "backend_account": "The backend says what it did",
+    "operator_accepted": "An operator accepted the change",
 }
 LAUNCHED = ("argv", "environment_names", "version_output")
 PREDICATE = {
@@ -293,6 +305,52 @@ def order_breaches(events, status):
 
 # --- 8. to 11. ---------------------------------------------------------------------------------------------------------
 
+def judge_again(contract, seen):
+    """8. Whether the recorded checks passed, and their level."""
+    after, wanted = seen["commands"], contract["verification_commands"]
+    could = lambda r: (r["passed"] and not r["timed_out"] and r["signal"] is None
+                       and any((c["run"], c["expect"]["exit"]) == (r["command"], r["exit_code"]) for c in wanted))
+    failed_before = lambda c: next((not r["passed"] for r in seen["baseline"] if r["command"] == c["run"]), False)
+    passed = (bool(after) and all(map(could, after)) and len(after) == sum(c["repeat"] for c in wanted)
+              and all(failed_before(c) for c in wanted if c["must_fail_before"])
+              and not seen["lost_tests"] and seen["canary"]["status"] != "swallowed")
+    levels = [r["level"] for r in after]
+    return passed, "absent" if not passed else "verified" if "verified" in levels else min(levels, key=LEVELS.index)
+
+
+def claims(value_of, status):
+    """8. The claims that a log gives."""
+    patch, diff, checks = (value_of.get(t, {}) for t in ("patch.applied", "git.diff.checked", "verification.completed"))
+    end, source, out = value_of.get("backend.finished", {}), value_of.get("source.checked"), []
+
+    def claim(kind, holds, level, *basis):
+        text = CLAIMS[kind]
+        rests_on = [{"event" if b in PLACES or b in SIDE else "file": b} for b in basis]
+        out.append({"kind": kind, "level": level, "rests_on": rests_on, "sentence": text} if holds and level != "absent"
+                   else {"kind": kind, "level": "absent", "rests_on": [], "sentence": "Not shown: " + text})
+
+    hidden = any(b["code"] == "secret_exposed" for b in patch.get("blockers", []))
+    claim("paths_within_contract", diff.get("allowed_writes_passed"), "self_reported" if hidden else "verified",
+          PATCH, CONTRACT, "git.diff.checked")
+    tree = patch.get("applied_tree_id")
+    claim("patch_gives_checked_tree", tree and tree == patch["tree_id"] == checks.get("verified_tree_id"), "verified",
+          PATCH, "patch.applied", "verification.completed")
+    seen = checks.get("verification", {})
+    claim("checks_pass", seen.get("passed"), seen.get("level"), "test.log", "verification.completed")
+    claim("checks_fail_before", seen.get("passed") and seen["baseline_failed"], seen.get("level"), "test.log", "verification.completed")
+    if source or (value_of.get("plan.updated") or {"plan": {}})["plan"].get("source"):
+        same = source and source["fingerprint_before"] == source["fingerprint_after"]
+        claim("source_unchanged", same, "verified", "source.checked")
+    ran = end and end.get("start_failure") is None
+    held = ran and end["sandbox"]["class"] == "full" and "run.recovered" not in value_of
+    claim("nothing_survived", end.get("no_survivors"), "verified", "backend.finished")
+    claim("writes_confined", held, "verified", "backend/sandbox.json", "backend.finished")
+    claim("backend_account", ran, "self_reported", "backend.finished")
+    if status == "pass":
+        claim("operator_accepted", False, "absent")
+    return out
+
+
 def check_report(report, value_of, events, head, digests, documents, predicate):
     started, completed = value_of["run.started"], events[-1]["data"]
     mismatch = lambda holds, what: need(holds, "report_mismatch", REPORT, what)
@@ -331,7 +389,13 @@ def check_report(report, value_of, events, head, digests, documents, predicate):
     mismatch(report["approval_status"] == stands, "approval_status")
     checked, patch = value_of.get("verification.completed", {}), value_of.get("patch.applied", {})
     mismatch(report["verification"] == checked["verification"] if checked else not report["verification"]["passed"], "verification")
+    if checks := checked.get("verification"):
+        again = judge_again(documents[CONTRACT], checks)
+        mismatch(checks.get("not_run") is not None or again == (checks["passed"], checks["level"]), "verification does not follow")
     mismatch(report["tests_passed"] == report["verification"]["passed"], "tests_passed")
+    mismatch(report["claims"] == claims(value_of, completed["status"]), "claims")
+    files = [b["file"] for c in report["claims"] for b in c["rests_on"] if "file" in b]
+    mismatch(set(files) <= set(digests), "a claim rests on a file that is not there")
     mismatch(report["required_events_passed"] == (not report["missing_events"]), "required_events_passed")
     permitted = (documents.get(CONTRACT) or {}).get("permitted_actions", [])
     attempted = {e["data"]["action"] for e in events if e["type"] == "sandbox.denied"} - {None, *permitted}

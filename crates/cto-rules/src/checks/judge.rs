@@ -115,6 +115,52 @@ pub fn judge(
     names_after: Option<Vec<String>>,
     canary: Canary,
 ) -> Judgement {
+    let mut verification = Verification {
+        passed: false,
+        baseline_failed: (!baseline.is_empty()).then(|| baseline.iter().any(|r| !r.passed)),
+        lost_tests: lost(&baseline, &after, names_after),
+        commands: after,
+        baseline,
+        canary,
+        level: ClaimLevel::Absent,
+        not_run: None,
+    };
+    let blockers = flaws(contract, &verification);
+    verification.passed = blockers.is_empty() && !verification.commands.is_empty();
+    verification.level = level_of(verification.passed, &verification.commands);
+    Judgement {
+        verification,
+        blockers,
+    }
+}
+
+/// What the recorded results give when they are judged again: whether they passed, and how well that is supported.
+pub fn judge_again(contract: &TaskContract, recorded: &Verification) -> (bool, ClaimLevel) {
+    let could_pass = |r: &CommandResult| {
+        let is_wanted =
+            |c: &VerificationCommand| c.run == r.command && r.exit_code == Some(c.expect.exit);
+        let as_wanted = contract.verification_commands.iter().any(is_wanted);
+        as_wanted && r.signal.is_none() && !r.timed_out
+    };
+    let passed = flaws(contract, recorded).is_empty()
+        && !recorded.commands.is_empty()
+        && recorded.commands.iter().all(could_pass);
+    (passed, level_of(passed, &recorded.commands))
+}
+
+/// `verified` by an oracle that passed, else what the weakest command gives.
+fn level_of(passed: bool, commands: &[CommandResult]) -> ClaimLevel {
+    let levels = || commands.iter().map(|r| r.level);
+    match passed {
+        false => ClaimLevel::Absent,
+        true if levels().any(|level| level == ClaimLevel::Verified) => ClaimLevel::Verified,
+        true => levels().min().unwrap_or(ClaimLevel::Absent),
+    }
+}
+
+/// Everything that speaks against the checks.
+fn flaws(contract: &TaskContract, seen: &Verification) -> Vec<Blocker> {
+    let (baseline, after) = (&seen.baseline, &seen.commands);
     let mut blockers = Vec::new();
     let mut add =
         |code, subject: &str, message: String| blockers.push(Blocker::new(code, subject, message));
@@ -170,50 +216,26 @@ pub fn judge(
             ),
         }
     }
-    let lost_tests = lost(&baseline, &after, names_after);
-    if !lost_tests.is_empty() {
+    if let Some(first) = seen.lost_tests.first() {
         add(
             BlockerCode::VerificationFailed,
-            &lost_tests[0],
+            first,
             format!(
                 "passed before and no longer: {}",
-                shorten(&lost_tests.join(", "), 300)
+                shorten(&seen.lost_tests.join(", "), 300)
             ),
         );
     }
-    if canary.status == CanaryStatus::Swallowed {
+    if seen.canary.status == CanaryStatus::Swallowed {
         add(
             BlockerCode::VerificationTampered,
-            canary.runner.as_deref().unwrap_or(""),
-            format!("a test that had to fail did not: {}", canary.detail),
+            seen.canary.runner.as_deref().unwrap_or(""),
+            format!("a test that had to fail did not: {}", seen.canary.detail),
         );
     }
-    let passed = blockers.is_empty() && !after.is_empty();
-    let has_oracle = after
-        .iter()
-        .any(|r| r.passed && r.level == ClaimLevel::Verified);
-    let level = match (passed, has_oracle) {
-        (false, _) => ClaimLevel::Absent,
-        (true, true) => ClaimLevel::Verified,
-        (true, false) => ClaimLevel::Inferred,
-    };
-    let baseline_failed = (!baseline.is_empty()).then(|| baseline.iter().any(|r| !r.passed));
-    Judgement {
-        verification: Verification {
-            passed,
-            commands: after,
-            baseline,
-            baseline_failed,
-            lost_tests,
-            canary,
-            level,
-            not_run: None,
-        },
-        blockers,
-    }
+    blockers
 }
 
-/// Tests that passed on the baseline and are not among those that pass now.
 /// What came of one planted test.
 #[derive(Debug, Clone)]
 pub struct PlantedTest {
@@ -252,6 +274,7 @@ pub fn whole_canary(tried: &[PlantedTest]) -> Canary {
     }
 }
 
+/// Tests that passed on the baseline and are not among those that pass now.
 fn lost(
     baseline: &[CommandResult],
     after: &[CommandResult],
@@ -435,6 +458,31 @@ mod tests {
                 ClaimLevel::Inferred
             };
             assert_eq!(j.verification.level, level, "{bits:06b}");
+            let again = judge_again(&contract, &j.verification);
+            assert_eq!(again, (want, level), "{bits:06b}");
+        }
+    }
+    #[test]
+    fn a_record_that_says_more_than_its_results_is_seen() {
+        let text = "schema: cto.contract/v1\ntask_id: t\ntitle: t\ninstruction: t\nverification_commands: [x]\n";
+        let contract = TaskContract::read("t", text.as_bytes()).unwrap();
+        let after = judge_command(&contract.verification_commands[0], &seen(0, Some((1, 1))));
+        let canary = whole_canary(&[]);
+        let honest = judge(&contract, Vec::new(), vec![after], None, canary).verification;
+        let good = (true, ClaimLevel::Inferred);
+        assert_eq!(judge_again(&contract, &honest), good);
+        let edits: [fn(&mut Verification); 6] = [
+            |v| v.commands[0].passed = false,
+            |v| v.commands[0].exit_code = Some(1),
+            |v| v.commands[0].timed_out = true,
+            |v| v.commands[0].command = "y".to_owned(),
+            |v| v.commands.clear(),
+            |v| v.lost_tests.push("a".to_owned()),
+        ];
+        for (n, edit) in edits.iter().enumerate() {
+            let mut lie = honest.clone();
+            edit(&mut lie);
+            assert_ne!(judge_again(&contract, &lie), good, "edit {n}");
         }
     }
 }

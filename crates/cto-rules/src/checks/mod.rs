@@ -15,7 +15,9 @@ mod unittest;
 pub use canary::{CanaryPlan, Entry, EntryKind, NoPlan, Planted, TreeFacts, Wanted};
 pub use cargo::{CargoTest, count_cargo};
 pub use go::{GoTest, count_go};
-pub use judge::{Judgement, Observed, PlantedTest, judge, judge_command, whole_canary};
+pub use judge::{
+    Judgement, Observed, PlantedTest, judge, judge_again, judge_command, whole_canary,
+};
 pub use junit::read_junit;
 pub use node::{NodeTest, count_node};
 pub use pytest::{Pytest, count_pytest};

@@ -126,8 +126,8 @@ fn claims(page: &mut Page, report: &Report) {
         };
         page.line(format!(
             "| {} | {level} | {} |",
-            cell(&claim.claim),
-            cell(&claim.basis)
+            claim.kind.text(),
+            cell(&claim.basis_text())
         ));
     }
 }

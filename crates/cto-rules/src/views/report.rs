@@ -13,12 +13,12 @@ use cto_contract::report::{
 };
 use cto_contract::time::Utc;
 use cto_contract::verification::{Canary, CanaryStatus, Verification};
-use cto_contract::verify::Claim;
 use cto_contract::words::{
     BackendCompletion, ClaimLevel, Lane, MutationMode, NeverActive, NotPromoted, OutcomeState,
     RunStatus, SandboxClass, SourceAdmissionStatus,
 };
 
+use crate::claims::claims;
 use crate::lifecycle::RunState;
 use crate::order;
 
@@ -48,7 +48,6 @@ pub fn report(state: &RunState, completed: &RunCompleted, input: &ReportInput) -
         recovered: state.recovered.is_some(),
     };
     let missing_events = order::missing_events(&state.types, &extra, ending);
-    let claims = claims(state, completed, &verification);
     Report {
         schema_version: ReportSchema,
         run: RunSection {
@@ -68,7 +67,7 @@ pub fn report(state: &RunState, completed: &RunCompleted, input: &ReportInput) -
             failure_reason: completed.failure_reason.clone(),
             fault_class: completed.fault_class,
             not_applicable: not_applicable(state, completed),
-            claims,
+            claims: claims(state, completed.status),
         },
         backend: backend(state, input),
         change: change(state),
@@ -309,113 +308,6 @@ fn not_applicable(state: &RunState, completed: &RunCompleted) -> BTreeMap<String
             }
             put("cost", "no price of this model is known");
         }
-    }
-    out
-}
-
-fn claims(state: &RunState, completed: &RunCompleted, verification: &Verification) -> Vec<Claim> {
-    let mut out = Vec::new();
-    let mut claim = |text: &str, level: ClaimLevel, basis: &str| {
-        out.push(Claim {
-            claim: text.to_owned(),
-            level,
-            basis: basis.to_owned(),
-        });
-    };
-    let within = state.diff.as_ref().is_some_and(|d| d.allowed_writes_passed);
-    claim(
-        "Every changed path is within the contract",
-        if within {
-            ClaimLevel::Verified
-        } else {
-            ClaimLevel::Absent
-        },
-        "recomputed from patch.diff and task-contract.json",
-    );
-    let same_tree = state
-        .patch
-        .as_ref()
-        .is_some_and(|p| p.applied_tree_id.as_ref() == Some(&p.tree_id))
-        && state.verification.as_ref().is_some_and(|v| {
-            v.verified_tree_id == state.patch.as_ref().and_then(|p| p.applied_tree_id.clone())
-        });
-    claim(
-        "The patch alone gives the tree that was checked",
-        if same_tree {
-            ClaimLevel::Verified
-        } else {
-            ClaimLevel::Absent
-        },
-        "patch.applied and verification.completed name the same tree id",
-    );
-    claim(
-        "The checks pass on the changed tree",
-        if verification.passed {
-            verification.level
-        } else {
-            ClaimLevel::Absent
-        },
-        "test.log; `verified` only by an oracle outside the process of the code under test",
-    );
-    let failed_before = verification.baseline_failed == Some(true);
-    claim(
-        "The checks fail without the change",
-        if failed_before && verification.passed {
-            verification.level
-        } else {
-            ClaimLevel::Absent
-        },
-        "the same commands on the untouched baseline, in test.log",
-    );
-    if let Some(check) = &state.source {
-        claim(
-            "The source repository is as it was",
-            if check.fingerprint_before == check.fingerprint_after {
-                ClaimLevel::Verified
-            } else {
-                ClaimLevel::Absent
-            },
-            "source.checked: its fingerprint before and after",
-        );
-    }
-    let nothing_left = state.backend.as_ref().is_some_and(|b| b.no_survivors);
-    claim(
-        "Nothing of the backend outlived the run",
-        if nothing_left {
-            ClaimLevel::Verified
-        } else {
-            ClaimLevel::Absent
-        },
-        "its supervisor ended only after all of its descendants",
-    );
-    let confined = state
-        .backend
-        .as_ref()
-        .map_or(SandboxClass::None, |b| b.sandbox.class);
-    claim(
-        "Writes outside the workspace were impossible",
-        if confined >= SandboxClass::Full {
-            ClaimLevel::Verified
-        } else {
-            ClaimLevel::Absent
-        },
-        "sandbox.layers lists what was in force",
-    );
-    claim(
-        "What the backend says of its own work",
-        if state.backend.is_some() {
-            ClaimLevel::SelfReported
-        } else {
-            ClaimLevel::Absent
-        },
-        "backend/ holds it as raw text; nothing was decided on it",
-    );
-    if completed.status == RunStatus::Pass {
-        claim(
-            "An operator accepted the change",
-            ClaimLevel::Absent,
-            "a green run is not acceptance; see the addenda",
-        );
     }
     out
 }
