@@ -1,4 +1,4 @@
-//! Remembers that an overlay could be mounted here, so that not every run has to find out by trying.
+//! Remembers that an overlay with a recorder could be mounted here, so that not every run has to find out by trying.
 //!
 //! It is a guess about the next mount, never a permission: one that fails ends its launch as it would without the note.
 //! So only success is noted, for one boot, user, set of namespaces and pair of file systems; and a run that did not pass

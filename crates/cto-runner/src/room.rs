@@ -51,6 +51,14 @@ pub(crate) enum Tree {
     },
 }
 
+/// Whether directories of an overlay must be able to get other names, which takes a recorder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Renames {
+    Needed,
+    /// Better without them than not at all.
+    Optional,
+}
+
 pub(crate) struct Room {
     tree: Tree,
     /// Where it lies outside.
@@ -182,7 +190,8 @@ impl Rooms {
         Ok(Root::Built(inside.root.clone()))
     }
 
-    /// Whether an overlay over this tree can be mounted here: tried, unless it is known of the same place.
+    /// Whether an overlay over this tree can be mounted here, and serves as a tree does: tried, unless it is known of the
+    /// same place.
     pub(crate) fn can_overlay(
         &self,
         home: &Home,
@@ -190,6 +199,7 @@ impl Rooms {
         lower: &Path,
         limits: Limits,
         stop: &StopToken,
+        renames: Renames,
     ) -> bool {
         let View::Built(inside) = &self.view else {
             return false;
@@ -198,41 +208,49 @@ impl Rooms {
         if note.as_ref().is_ok_and(OverlayNote::holds) {
             return true;
         }
-        let tried = || -> io::Result<bool> {
-            let room = self.work.join("try");
-            let part = |name: &str| room.join(name);
-            for name in ["upper", "work"] {
-                fs::create_dir_all(part(name))?;
-            }
-            let request = LaunchRequest {
-                argv: ["/bin/sh", "-c", "exit 0"].map(OsString::from).to_vec(),
-                env: BTreeMap::new(),
-                cwd: PathBuf::from(WORKSPACE),
-                stdin: cto_sandbox::Stdin::Closed,
-                binds: Vec::new(),
-                overlay: Some(Overlay {
-                    lowers: vec![lower.to_owned()],
-                    upper: part("upper"),
-                    work: part("work"),
-                    at: PathBuf::from(WORKSPACE),
-                }),
-                limits,
-                network: Network::None,
-                grace: GRACE,
-                root: Root::Built(inside.root.clone()),
-                tree: TreeLimits::default(),
-                run_as: None,
-                recorder: Recorder::Off,
-                endpoint: None,
-            };
-            let launched = launcher.launch(&request, stop, &mut |_, _| {});
-            Ok(launched.is_ok_and(|o| o.end == End::Exited(0)))
+        let Ok(request) = self.trial(inside, lower, limits) else {
+            return false;
         };
-        let can = tried().unwrap_or(false);
-        if let (true, Ok(note)) = (can, note) {
+        let launched = launcher.launch(&request, stop, &mut |_, _| {});
+        let Some(outcome) = launched.ok().filter(|o| o.end == End::Exited(0)) else {
+            return false;
+        };
+        // Who records also renames what the kernel does not.
+        let recorded = outcome.recorded.is_some();
+        if let (true, Ok(note)) = (recorded, note) {
             drop(note.keep());
         }
-        can
+        recorded || renames == Renames::Optional
+    }
+
+    /// A launch that does nothing, in an overlay over this tree.
+    fn trial(&self, inside: &Inside, lower: &Path, limits: Limits) -> io::Result<LaunchRequest> {
+        let room = self.work.join("try");
+        let part = |name: &str| room.join(name);
+        for name in ["upper", "work"] {
+            fs::create_dir_all(part(name))?;
+        }
+        Ok(LaunchRequest {
+            argv: ["/bin/sh", "-c", "exit 0"].map(OsString::from).to_vec(),
+            env: BTreeMap::new(),
+            cwd: PathBuf::from(WORKSPACE),
+            stdin: cto_sandbox::Stdin::Closed,
+            binds: Vec::new(),
+            overlay: Some(Overlay {
+                lowers: vec![lower.to_owned()],
+                upper: part("upper"),
+                work: part("work"),
+                at: PathBuf::from(WORKSPACE),
+            }),
+            limits,
+            network: Network::None,
+            grace: GRACE,
+            root: Root::Built(inside.root.clone()),
+            tree: TreeLimits::default(),
+            run_as: None,
+            recorder: self.recorder,
+            endpoint: None,
+        })
     }
 }
 

@@ -25,6 +25,7 @@ mod planning;
 mod projects;
 mod providers;
 mod redteam;
+mod renames;
 mod repositories;
 mod retention;
 mod runners;

@@ -8,7 +8,7 @@ use cto_checkout::{
 };
 use cto_contract::input::InputPath;
 use cto_contract::plan::{InputPlan, SourcePlan, TreeKind};
-use cto_contract::words::{HistoryClass, Lane};
+use cto_contract::words::HistoryClass;
 use cto_rules::paths::Withheld;
 use cto_rules::verdicts::Fault;
 use cto_sandbox::{Means, Recorder};
@@ -21,17 +21,15 @@ use crate::inputs::ResolvedInput;
 use crate::inside::Inside;
 use crate::open_run::{OpenRun, StepError};
 use crate::retention::note_use;
-use crate::room::{Room, Rooms, Tree, View};
+use crate::room::{Renames, Room, Rooms, Tree, View};
 use crate::sandbox::RunSandbox;
 use crate::source::{self, Source};
 use crate::task::Task;
 use crate::trees::{Below, RunTrees};
 
-/// From so many files on, checks run in overlays. Below it a copy costs no more than finding out whether one can be
-/// mounted. In an overlay a directory of the tree can't be renamed, which checks have no business doing.
+/// From so many files on, backend and checks work in overlays. Below it a copy costs no more than finding out whether one
+/// can be mounted.
 const OVERLAY_FILES_MIN: usize = 100;
-/// From so many files on, an agent works in an overlay too. Below it a copy is quick, and in it every rename works.
-const AGENT_OVERLAY_FILES_MIN: usize = 2_000;
 
 /// Everything that a backend and the checks work in.
 pub(crate) struct Prepared {
@@ -90,6 +88,10 @@ pub(crate) fn prepare(
     }
     let (rooms, read_paths) = rooms(run, sandbox, source);
     let files = base.baseline.manifest.len();
+    let renames = match has_setup {
+        true => Renames::Optional,
+        false => Renames::Needed,
+    };
     let can_overlay = (files >= OVERLAY_FILES_MIN || has_setup)
         && rooms.can_overlay(
             home,
@@ -97,6 +99,7 @@ pub(crate) fn prepare(
             &base.baseline.root,
             run.limits.sandbox(),
             &run.stop,
+            renames,
         );
     if has_setup && !can_overlay {
         return Err(Fault::MountsRefused.into());
@@ -118,7 +121,7 @@ pub(crate) fn prepare(
         },
         _baseline_use: baseline_use,
     };
-    let (workspace, tree) = workspace(run, &trees, &below, has_setup)?;
+    let (workspace, tree) = workspace(run, &trees, &below)?;
     // Made while nothing else runs: beside the checks of the baseline it would take twice as long.
     let patch_base = match trees.checks_kind {
         TreeKind::Overlay => PatchBase::Layer,
@@ -146,14 +149,8 @@ fn workspace(
     run: &OpenRun<'_>,
     trees: &RunTrees,
     below: &Below,
-    has_setup: bool,
 ) -> Result<(Workspace, Tree), StepError> {
-    let is_overlay = trees.checks_kind == TreeKind::Overlay
-        && (trees.baseline.manifest.len() >= AGENT_OVERLAY_FILES_MIN
-            || has_setup
-            // It renames no directory.
-            || run.request.lane == Lane::Fake);
-    if is_overlay {
+    if trees.checks_kind == TreeKind::Overlay {
         let upper = run.work.join("upper");
         let made = OverlaidTree::make(&trees.baseline, &upper).map_err(|e| unmade(&e))?;
         let lowers = below.clone();
