@@ -97,9 +97,6 @@ pub struct LaunchPlan {
     pub argv: Vec<String>,
     /// Names, never values.
     pub environment_names: Vec<String>,
-    /// What the program says of its version; absent when it was not asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version_output: Option<String>,
     pub working_directory: String,
     pub limits: Limits,
     pub wall_seconds_from: LimitSource,
@@ -128,11 +125,11 @@ fn no_ladder() -> Ladder {
 
 impl LaunchPlan {
     /// How the backend is started, as a report shows it beside the identity.
-    pub fn launched(&self) -> LaunchRecord {
+    pub fn launched(&self, version_output: Option<&String>) -> LaunchRecord {
         LaunchRecord {
             argv: self.argv.clone(),
             environment_names: self.environment_names.clone(),
-            version_output: self.version_output.clone(),
+            version_output: version_output.cloned(),
         }
     }
 }

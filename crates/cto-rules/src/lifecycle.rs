@@ -40,6 +40,8 @@ pub struct RunState {
     pub setup: Option<SetupCompleted>,
     pub source: Option<SourceChecked>,
     pub backend_started: bool,
+    /// What the backend's program said of its version.
+    pub version_output: Option<String>,
     pub backend: Option<BackendFinished>,
     pub patch: Option<PatchApplied>,
     pub diff: Option<DiffChecked>,
@@ -98,6 +100,7 @@ impl RunState {
             setup: None,
             source: None,
             backend_started: false,
+            version_output: None,
             backend: None,
             patch: None,
             diff: None,
@@ -149,13 +152,14 @@ impl RunState {
             EventKind::PlanUpdated(data) => self.plan = Some(data.clone()),
             EventKind::SetupCompleted(data) => self.setup = Some(data.clone()),
             EventKind::SourceChecked(data) => self.source = Some(data.clone()),
-            EventKind::BackendStarted(_) => {
+            EventKind::BackendStarted(data) => {
                 if self.backend_started {
                     return Err(illegal(
                         "the backend has started: it is never started again",
                     ));
                 }
                 self.backend_started = true;
+                self.version_output.clone_from(&data.version_output);
             }
             EventKind::BackendFinished(data) => {
                 if !self.backend_started {

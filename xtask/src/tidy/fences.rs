@@ -80,6 +80,27 @@ const FENCES: &[Fence] = &[
         sentence: "the runner signs, and nobody else: a face gets the public half of the key",
     },
     Fence {
+        rule: "blocker",
+        needles: &["Blocker::new"],
+        forbids: |place| {
+            !matches!(place.krate, "cto-contract" | "cto-rules")
+                && !place.in_test
+                && !place.in_tests_folder()
+        },
+        sentence: "the rules make blockers; everybody else hands them facts",
+    },
+    Fence {
+        rule: "start",
+        needles: &["start_backend"],
+        forbids: |place| {
+            !matches!(
+                (place.krate, place.inside),
+                ("cto-runner", "src/launch.rs" | "src/steps/backend.rs")
+            )
+        },
+        sentence: "a backend is started by one step, which spends its grant",
+    },
+    Fence {
         rule: "pure-file",
         needles: &["std::fs", "fs::", "File::"],
         forbids: |place| place.in_pure_code(),
@@ -245,6 +266,18 @@ mod tests {
             assert!(tripped(home, text).is_empty(), "{home}");
         }
         assert!(tripped(LIB, "fn f() { GitCommand::new(); }").is_empty());
+    }
+
+    #[test]
+    fn only_the_rules_make_blockers_and_one_step_starts_a_backend() {
+        let makes = "fn f() { Blocker::new(code, subject, message); }";
+        assert_eq!(tripped(LIB, makes), ["blocker"]);
+        assert!(tripped("crates/cto-rules/src/paths.rs", makes).is_empty());
+        let in_test = format!("#[cfg(test)] mod tests {{ {makes} }}");
+        assert!(tripped(LIB, &in_test).is_empty());
+        let starts = "fn f() { start_backend(grant, approval, launch); }";
+        assert_eq!(tripped(LIB, starts), ["start"]);
+        assert!(tripped("crates/cto-runner/src/steps/backend.rs", starts).is_empty());
     }
 
     #[test]

@@ -205,7 +205,12 @@ pub(super) fn check_story(
         "identity_digest is not that of identity",
     );
     need(
-        report.backend.launched == facts.plan.map(|p| p.plan.launched()),
+        report.backend.launched
+            == facts.plan.map(|p| {
+                let started = facts.backend_started;
+                p.plan
+                    .launched(started.and_then(|s| s.version_output.as_ref()))
+            }),
         "launched is not what plan.updated says",
     );
     let permitted = documents.contract.as_ref().map(|c| &c.permitted_actions);

@@ -223,7 +223,6 @@ pub(crate) fn pass() -> Plan {
         plan: LaunchPlan {
             argv: vec!["$SCRATCH/fake".to_owned(), "größe \"x\"".to_owned()],
             environment_names: vec!["PATH".to_owned()],
-            version_output: None,
             working_directory: "$WORKSPACE".to_owned(),
             limits: contract.limits,
             wall_seconds_from: LimitSource::Contract,

@@ -112,7 +112,10 @@ fn backend(state: &RunState, input: &ReportInput) -> BackendSection {
         model: identity.as_ref().and_then(|i| i.model.clone()),
         identity,
         identity_digest: input.identity_digest.clone(),
-        launched: state.plan.as_ref().map(|p| p.plan.launched()),
+        launched: state
+            .plan
+            .as_ref()
+            .map(|p| p.plan.launched(state.version_output.as_ref())),
     }
 }
 

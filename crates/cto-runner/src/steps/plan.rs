@@ -110,7 +110,6 @@ pub(crate) fn plan(
     let plan = LaunchPlan {
         argv,
         environment_names,
-        version_output: None,
         working_directory: match &lane_plan.working_directory {
             WorkingDirectory::Workspace => "$WORKSPACE".to_owned(),
             WorkingDirectory::Scratch(below) => format!("$SCRATCH/{below}"),
