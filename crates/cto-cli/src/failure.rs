@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use cto_contract::ids::RunId;
 use cto_runner::{
-    CaseError, ConfigError, HarnessError, HomeError, KeyringError, RecoverError, ReferenceError,
-    RequestError, RetentionError, RunError, TransferError,
+    CaseError, ConfigError, HarnessError, HomeError, IndexError, KeyringError, RecoverError,
+    ReferenceError, RequestError, RetentionError, RunError, TransferError,
 };
 use cto_store::StoreError;
 
@@ -249,6 +249,15 @@ impl From<RequestError> for Failure {
                     .hint("say in a few sentences what the next attempt should know")
             }
             RequestError::Read { .. } => Self::of(Exit::FAULT, error.code(), &error),
+        }
+    }
+}
+
+impl From<IndexError> for Failure {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::Packs(e) => Self::from(e),
+            IndexError::Store(e) => Self::from(e),
         }
     }
 }

@@ -258,7 +258,7 @@ pub(crate) fn scratch_name(what: &str) -> Result<String, RunError> {
 }
 
 /// Reads a sealed pack into the row that ledger and index keep of it.
-pub fn index_row(
+pub(crate) fn index_row(
     harness: &Harness,
     pack: &std::path::Path,
 ) -> Result<cto_store::RunSealed, String> {

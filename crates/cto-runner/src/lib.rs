@@ -16,12 +16,14 @@ mod doctor;
 mod environment;
 mod harness;
 mod home;
+mod index;
 mod inputs;
 mod inside;
 mod journal;
 mod keyring;
 pub mod launch;
 mod limits;
+mod listings;
 mod lock;
 mod model;
 mod open_run;
@@ -53,20 +55,20 @@ pub use clock::{now, random};
 pub use config::{Config, ConfigError, read_dotenv, read_trusted_key};
 pub use doctor::machine_facts;
 pub use environment::Environment;
-pub use harness::{Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult, index_row};
+pub use harness::{Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult};
 pub use home::{Home, HomeError, resolve_config, resolve_home};
+pub use index::{IndexError, rebuild_index};
 pub use inputs::InputError;
 pub use inside::{NamedFileError, ReadPathError};
 pub use journal::{JournalError, Observer};
 pub use keyring::{KeyringError, add_trusted, key_path, make_key, rotate_key, show_key};
+pub use listings::{list_cases, list_engines, list_runs, show_case};
 pub use lock::{Holder, LockError};
-pub use planning::Planned;
 pub use recover::{RecoverError, Recovered, live_runs, recover_all};
 pub use reference::{PackRef, ReferenceError};
 pub use requests::{Again, NOTE_BYTES_MAX, RequestError, again};
 pub use retention::{
-    Buried, Item, Kept, Problem, RetentionError, Survey, TombstoneError, burial, buried, is_buried,
-    survey, sweep,
+    Buried, RetentionError, Sweeping, TombstoneError, burial, buried, collect_garbage,
 };
 pub use sandbox::SandboxAsk;
 pub use settings::{Place, settings};

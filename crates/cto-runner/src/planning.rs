@@ -5,9 +5,8 @@
 use std::path::PathBuf;
 
 use cto_contract::blocker::{Blocker, status_of};
-use cto_contract::eligibility::EligibilityDecision;
-use cto_contract::event::{PlanUpdated, RunEvent};
-use cto_contract::words::RunStatus;
+use cto_contract::event::RunEvent;
+use cto_contract::outputs::{PlanOutput, PlanTag};
 use cto_rules::lifecycle::RunState;
 use cto_sandbox::StopToken;
 use cto_store::{LedgerInit, Store};
@@ -18,23 +17,6 @@ use crate::keyring;
 use crate::open_run::OpenRun;
 use crate::sealing::clear;
 use crate::walk::walk_to_plan;
-
-/// What a run would begin with.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Planned {
-    /// None when even that was not reached.
-    pub decision: Option<EligibilityDecision>,
-    /// What the run's `plan.updated` will hold; none when something stands in the way.
-    pub plan: Option<PlanUpdated>,
-    pub blockers: Vec<Blocker>,
-}
-
-impl Planned {
-    /// `pass` when a run could start its backend.
-    pub fn status(&self) -> RunStatus {
-        status_of(&self.blockers)
-    }
-}
 
 /// A directory below `work/` that goes when this does.
 struct Room(PathBuf);
@@ -48,7 +30,7 @@ impl Drop for Room {
 
 impl Harness {
     /// Does what a run does before its backend, and leaves nothing behind.
-    pub fn plan(&self, request: &RunRequest, stop: &StopToken) -> Result<Planned, RunError> {
+    pub fn plan(&self, request: &RunRequest, stop: &StopToken) -> Result<PlanOutput, RunError> {
         let inputs = self.admit(request)?;
         let room = Room(self.home.work().join(scratch_name("plan")?));
         let aside = self.aside(&room)?;
@@ -82,7 +64,7 @@ impl Harness {
     }
 }
 
-fn planned(state: &RunState) -> Planned {
+fn planned(state: &RunState) -> PlanOutput {
     let gates = state.gate_blocked.iter().flat_map(|g| &g.blockers);
     let mut blockers: Vec<Blocker> = Vec::new();
     for blocker in gates
@@ -93,9 +75,17 @@ fn planned(state: &RunState) -> Planned {
             blockers.push(blocker.clone());
         }
     }
-    Planned {
+    let (plan, identity) = state
+        .plan
+        .clone()
+        .map(|updated| (updated.plan, updated.identity))
+        .unzip();
+    PlanOutput {
+        schema_version: PlanTag,
+        status: status_of(&blockers),
         decision: state.eligibility.as_ref().map(|e| e.decision.clone()),
-        plan: state.plan.clone(),
+        plan,
+        identity,
         blockers,
     }
 }

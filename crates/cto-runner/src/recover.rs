@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use cto_contract::artifact::{ATTESTATION, EVENTS, TASK_CONTRACT};
 use cto_contract::event::{EventKind, RunEvent, RunRecovered, Step};
 use cto_contract::ids::RunId;
+use cto_contract::outputs::{RecoveredAs, RecoveredRun};
 use cto_contract::task::TaskContract;
 use cto_evidence::canonical::digest_of;
 use cto_evidence::chain::recover_tail;
@@ -36,6 +37,31 @@ pub enum Recovered {
     Discarded { name: String },
     /// It could not be recovered.
     Failed { name: String, reason: String },
+}
+
+impl From<Recovered> for RecoveredRun {
+    fn from(found: Recovered) -> Self {
+        let row = |name: String, outcome, detail| Self {
+            name,
+            outcome,
+            detail,
+        };
+        match found {
+            Recovered::Live { run_id, pid } => row(
+                run_id.to_string(),
+                RecoveredAs::Live,
+                Some(format!("process {pid} works on it")),
+            ),
+            Recovered::Sealed { run_id, bytes_cut } => row(
+                run_id.to_string(),
+                RecoveredAs::Sealed,
+                Some(format!("{bytes_cut} torn bytes cut")),
+            ),
+            Recovered::Cleared { run_id } => row(run_id.to_string(), RecoveredAs::Cleared, None),
+            Recovered::Discarded { name } => row(name, RecoveredAs::Discarded, None),
+            Recovered::Failed { name, reason } => row(name, RecoveredAs::Failed, Some(reason)),
+        }
+    }
 }
 
 /// Why recovery could not even look.

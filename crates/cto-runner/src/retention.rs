@@ -4,6 +4,7 @@
 //! only when the settings say so, the ledger knows it by the same digest and nothing rests on it, and it leaves a signed
 //! tombstone: see [`tombstone`].
 
+mod document;
 mod in_use;
 mod packs;
 mod tombstone;
@@ -28,9 +29,11 @@ use crate::lock::Holder;
 use crate::recover::recover_one;
 use crate::reference::ReferenceError;
 
+pub use document::{Sweeping, collect_garbage};
 pub(crate) use in_use::note_use;
 use in_use::{USED, is_in_use};
-pub use tombstone::{Buried, TombstoneError, burial, buried, is_buried};
+pub(crate) use tombstone::is_buried;
+pub use tombstone::{Buried, TombstoneError, burial, buried};
 
 /// How a name begins that is out of the way and waits for its removal.
 const GONE: &str = ".gone-";
@@ -40,7 +43,7 @@ const DAY_SECONDS: i64 = 86_400;
 
 /// One thing that goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+struct Item {
     pub kind: ItemKind,
     pub path: PathBuf,
     pub run_id: Option<RunId>,
@@ -51,27 +54,27 @@ pub struct Item {
 
 /// A pack that is old enough to go, and stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+struct Kept {
     pub run_id: RunId,
     pub reason: String,
 }
 
 /// What would go, in the order in which it goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Survey {
+struct Survey {
     pub items: Vec<Item>,
     pub kept: Vec<Kept>,
 }
 
 impl Survey {
-    pub fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         self.items.iter().map(|i| i.bytes).sum()
     }
 }
 
 /// Something that could not be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+struct Problem {
     pub path: PathBuf,
     pub reason: String,
 }
@@ -92,7 +95,7 @@ pub enum RetentionError {
 }
 
 /// Says what may go now. Removes nothing.
-pub fn survey(harness: &Harness, now: Utc) -> Result<Survey, RetentionError> {
+fn survey(harness: &Harness, now: Utc) -> Result<Survey, RetentionError> {
     let home = &harness.home;
     let settings = harness.config.harness.retention;
     let mut items = Vec::new();
@@ -111,7 +114,7 @@ pub fn survey(harness: &Harness, now: Utc) -> Result<Survey, RetentionError> {
 }
 
 /// Removes what a survey named, as far as that is still in order.
-pub fn sweep(harness: &Harness, survey: &Survey, now: Utc) -> Vec<Problem> {
+fn sweep(harness: &Harness, survey: &Survey, now: Utc) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut note = |path: &Path, done: Result<(), String>| {
         if let Err(reason) = done {

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use cto_contract::outputs::{CaseOutput, CaseRow, CaseTag, CasesOutput, CasesTag};
-use cto_runner::{Case, Catalog};
+use cto_runner::{Case, Catalog, list_cases, show_case};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
@@ -41,18 +40,12 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 fn all(catalog: &Catalog, session: &Session) -> Result<(), Failure> {
-    let rows: Vec<CaseRow> = catalog
-        .ids()?
-        .into_iter()
-        .map(|id| row(catalog, id))
-        .collect();
+    let output = list_cases(catalog)?;
     if session.printer.json {
-        return session.printer.document(&CasesOutput {
-            schema_version: CasesTag,
-            cases: rows,
-        });
+        return session.printer.document(&output);
     }
-    let cells: Vec<Vec<String>> = rows
+    let cells: Vec<Vec<String>> = output
+        .cases
         .iter()
         .map(|row| {
             let from = if row.embedded { "shipped" } else { "own" };
@@ -75,55 +68,12 @@ fn all(catalog: &Catalog, session: &Session) -> Result<(), Failure> {
     session.printer.show(&page)
 }
 
-/// One bad case of a directory does not hide the others.
-fn row(catalog: &Catalog, id: String) -> CaseRow {
-    let read = catalog
-        .find(&id)
-        .and_then(|case| Ok((case.cheats()?, case)));
-    match read {
-        Ok((cheats, case)) => CaseRow {
-            id,
-            title: Some(case.file.title.clone()),
-            embedded: case.is_embedded(),
-            allowed_paths: case
-                .file
-                .allowed_paths
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
-            checks: case.file.verification_commands.len() as u64,
-            cheats: cheats.len() as u64,
-            problem: None,
-        },
-        Err(error) => {
-            let failure = Failure::from(error);
-            let problem = failure.causes.first().cloned().unwrap_or(failure.message);
-            CaseRow {
-                id,
-                title: None,
-                embedded: false,
-                allowed_paths: Vec::new(),
-                checks: 0,
-                cheats: 0,
-                problem: Some(problem),
-            }
-        }
-    }
-}
-
 fn one(case: &Case, session: &Session) -> Result<(), Failure> {
-    let contract = case.file.contract();
-    let cheats = case.cheats()?;
+    let output = show_case(case)?;
     if session.printer.json {
-        let output = CaseOutput {
-            schema_version: CaseTag,
-            id: case.file.id.clone(),
-            embedded: case.is_embedded(),
-            cheats,
-            contract,
-        };
         return session.printer.document(&output);
     }
+    let contract = &output.contract;
     let list = |patterns: &[cto_contract::path::PathPattern]| {
         if patterns.is_empty() {
             "nothing".to_owned()
@@ -136,12 +86,12 @@ fn one(case: &Case, session: &Session) -> Result<(), Failure> {
         }
     };
     let mut page = session.printer.page();
-    page.styled(crate::printer::STRONG, case.file.id.as_str())
+    page.styled(crate::printer::STRONG, output.id.as_str())
         .text("  ")
         .line(&cto_contract::text::one_line(&contract.title));
     page.field(
         "from",
-        if case.is_embedded() {
+        if output.embedded {
             "shipped with this binary"
         } else {
             "your own"
@@ -153,10 +103,10 @@ fn one(case: &Case, session: &Session) -> Result<(), Failure> {
     page.field("network", contract.network.as_str());
     page.field(
         "cheats",
-        &if cheats.is_empty() {
+        &if output.cheats.is_empty() {
             "none".to_owned()
         } else {
-            cheats.join(", ")
+            output.cheats.join(", ")
         },
     );
     page.heading("Instruction")

@@ -1,7 +1,6 @@
 //! `cto engines`: the lanes and their gates.
 
-use cto_contract::outputs::{EngineRow, EnginesOutput, EnginesTag};
-use cto_contract::words::{Lane, Stage};
+use cto_runner::list_engines;
 
 use super::Outcome;
 use crate::failure::Exit;
@@ -19,42 +18,13 @@ pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args, session: &Session) -> Outcome {
     let config = session.config()?;
-    let engines: Vec<EngineRow> = Lane::ALL
-        .iter()
-        .map(|lane| {
-            let gate = lane.gate();
-            let stage_gate = lane.stage_gate();
-            let value = stage_gate.as_deref().and_then(|name| session.env.get(name));
-            EngineRow {
-                lane: *lane,
-                default: *lane == Lane::Fake,
-                available: cto_agent::is_built_in(*lane),
-                disabled: config
-                    .harness
-                    .engines
-                    .get(lane.as_str())
-                    .is_some_and(|e| e.disabled),
-                gate_open: gate
-                    .as_deref()
-                    .is_none_or(|name| session.env.get(name) == Some("1")),
-                gate,
-                stage_gate,
-                // Only the exact digit counts: `02` or ` 2` is absent.
-                stage: value
-                    .and_then(|v| Stage::all().find(|s| s.to_string() == v))
-                    .map(Stage::number),
-            }
-        })
-        .collect();
+    let output = list_engines(&config, &session.env);
     if session.printer.json {
-        session.printer.document(&EnginesOutput {
-            schema_version: EnginesTag,
-            default: Lane::Fake,
-            engines,
-        })?;
+        session.printer.document(&output)?;
         return Ok(Exit::DONE);
     }
-    let rows: Vec<Vec<String>> = engines
+    let rows: Vec<Vec<String>> = output
+        .engines
         .iter()
         .map(|row| {
             let state = match (row.available, row.disabled) {

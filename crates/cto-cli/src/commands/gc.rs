@@ -1,10 +1,7 @@
 //! `cto gc`: take away what nobody needs any more.
 
-use cto_contract::outputs::{GcItem, GcKept, GcOutput, GcProblem, GcTag};
-use cto_contract::text::path_text;
-use cto_runner::{Home, Item, Problem};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use cto_contract::outputs::GcOutput;
+use cto_runner::{Sweeping, collect_garbage};
 
 use super::Outcome;
 use crate::failure::Exit;
@@ -34,39 +31,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let harness = session.harness()?;
-    let now = cto_runner::now();
-    let survey = cto_runner::survey(&harness, now)?;
-    let problems = if args.dry_run {
-        Vec::new()
+    let sweeping = if args.dry_run {
+        Sweeping::DryRun
     } else {
-        cto_runner::sweep(&harness, &survey, now)
+        Sweeping::Remove
     };
-    let failed = !problems.is_empty();
-    let output = GcOutput {
-        schema_version: GcTag,
-        dry_run: args.dry_run,
-        bytes: survey.bytes(),
-        items: survey
-            .items
-            .into_iter()
-            .map(|i| item(&harness.home, i))
-            .collect(),
-        kept: survey
-            .kept
-            .into_iter()
-            .map(|k| GcKept {
-                run_id: k.run_id,
-                reason: k.reason,
-            })
-            .collect(),
-        problems: problems
-            .into_iter()
-            .map(|Problem { path, reason }| GcProblem {
-                path: below(&harness.home, &path),
-                reason,
-            })
-            .collect(),
-    };
+    let output = collect_garbage(&harness, sweeping, cto_runner::now())?;
     if session.printer.json {
         session.printer.document(&output)?;
     } else if output.items.is_empty() && output.kept.is_empty() {
@@ -76,22 +46,11 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         shown(&mut page, &output);
         session.printer.show(&page)?;
     }
-    Ok(if failed { Exit::FAILED } else { Exit::DONE })
-}
-
-fn below(home: &Home, path: &Path) -> String {
-    let path = path.strip_prefix(home.root()).unwrap_or(path);
-    path_text(path.as_os_str().as_bytes())
-}
-
-fn item(home: &Home, item: Item) -> GcItem {
-    GcItem {
-        kind: item.kind,
-        path: below(home, &item.path),
-        run_id: item.run_id,
-        bytes: item.bytes,
-        reason: item.reason,
-    }
+    Ok(if output.problems.is_empty() {
+        Exit::DONE
+    } else {
+        Exit::FAILED
+    })
 }
 
 fn shown(page: &mut Page, output: &GcOutput) {

@@ -1,6 +1,6 @@
 //! `cto run --plan`: what a run would begin with.
 
-use cto_contract::outputs::{PlanOutput, PlanTag};
+use cto_contract::outputs::PlanOutput;
 use cto_contract::plan::LaunchPlan;
 use cto_contract::text::{one_line, shorten};
 use cto_contract::words::RunStatus;
@@ -17,17 +17,7 @@ use crate::session::Session;
 pub(crate) fn show(harness: &Harness, request: &RunRequest, session: &Session) -> Outcome {
     let interrupt = Interrupt::listen()
         .map_err(|e| Failure::io("signals_unavailable", "signals can't be listened to", &e))?;
-    let planned = harness.plan(request, &interrupt.stop)?;
-    let status = planned.status();
-    let (plan, identity) = planned.plan.map(|p| (p.plan, p.identity)).unzip();
-    let output = PlanOutput {
-        schema_version: PlanTag,
-        status,
-        decision: planned.decision,
-        plan,
-        identity,
-        blockers: planned.blockers,
-    };
+    let output = harness.plan(request, &interrupt.stop)?;
     if session.printer.json {
         session.printer.document(&output)?;
     } else {
@@ -37,7 +27,7 @@ pub(crate) fn show(harness: &Harness, request: &RunRequest, session: &Session) -
     }
     Ok(match interrupt.signal() {
         Some(signal) => Exit::signal(signal),
-        None => Exit::verdict(status),
+        None => Exit::verdict(output.status),
     })
 }
 

@@ -1,7 +1,7 @@
 //! `cto recover`: seal what crashed.
 
 use cto_contract::outputs::{RecoverOutput, RecoverTag, RecoveredAs, RecoveredRun};
-use cto_runner::{Recovered, recover_all};
+use cto_runner::recover_all;
 
 use super::Outcome;
 use crate::failure::Exit;
@@ -19,7 +19,8 @@ pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args, session: &Session) -> Outcome {
     let harness = session.harness()?;
-    let runs: Vec<RecoveredRun> = recover_all(&harness)?.into_iter().map(row).collect();
+    let runs = recover_all(&harness)?;
+    let runs: Vec<RecoveredRun> = runs.into_iter().map(RecoveredRun::from).collect();
     let failed = runs.iter().any(|r| r.outcome == RecoveredAs::Failed);
     if session.printer.json {
         session.printer.document(&RecoverOutput {
@@ -44,34 +45,4 @@ pub(crate) fn run(_: &Args, session: &Session) -> Outcome {
         session.printer.show(&page)?;
     }
     Ok(if failed { Exit::FAILED } else { Exit::DONE })
-}
-
-fn row(found: Recovered) -> RecoveredRun {
-    match found {
-        Recovered::Live { run_id, pid } => RecoveredRun {
-            name: run_id.to_string(),
-            outcome: RecoveredAs::Live,
-            detail: Some(format!("process {pid} works on it")),
-        },
-        Recovered::Sealed { run_id, bytes_cut } => RecoveredRun {
-            name: run_id.to_string(),
-            outcome: RecoveredAs::Sealed,
-            detail: Some(format!("{bytes_cut} torn bytes cut")),
-        },
-        Recovered::Cleared { run_id } => RecoveredRun {
-            name: run_id.to_string(),
-            outcome: RecoveredAs::Cleared,
-            detail: None,
-        },
-        Recovered::Discarded { name } => RecoveredRun {
-            name,
-            outcome: RecoveredAs::Discarded,
-            detail: None,
-        },
-        Recovered::Failed { name, reason } => RecoveredRun {
-            name,
-            outcome: RecoveredAs::Failed,
-            detail: Some(reason),
-        },
-    }
 }

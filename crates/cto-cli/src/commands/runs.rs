@@ -1,13 +1,13 @@
 //! `cto runs`: the index of runs, newest first.
 
-use cto_contract::ids::{CaseId, RunId};
+use cto_contract::ids::CaseId;
 use cto_contract::text::shorten;
+use cto_runner::list_runs;
 use cto_store::{Cursor, Filter, Page, State};
-use cto_store::{LiveRun, RunsOutput, RunsTag};
 
 use super::Outcome;
 use super::run::parse_lane;
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::session::Session;
 
 /// List runs, newest first
@@ -45,47 +45,26 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         backend,
         prefix: None,
     };
-    let listing = harness
-        .store()
-        .list(
-            &filter,
-            &Page {
-                limit: args.limit,
-                after: args.after.clone(),
-            },
-        )
-        .map_err(Failure::from)?;
-    let live: Vec<LiveRun> = cto_runner::live_runs(&harness.home)
-        .into_iter()
-        .map(|(run_id, holder)| LiveRun {
-            run_id,
-            pid: holder.pid,
-        })
-        .collect();
-    let removed: Vec<RunId> = listing
-        .rows
-        .iter()
-        .map(|row| row.run_id.clone())
-        .filter(|id| cto_runner::is_buried(&harness.home, id))
-        .collect();
+    let page = Page {
+        limit: args.limit,
+        after: args.after.clone(),
+    };
+    let output = list_runs(&harness, &filter, &page)?;
     if session.printer.json {
-        session.printer.document(&RunsOutput {
-            schema_version: RunsTag,
-            rows: listing.rows,
-            live,
-            removed,
-            next: listing.next,
-        })?;
+        session.printer.document(&output)?;
         return Ok(Exit::DONE);
     }
-    let rows: Vec<Vec<String>> = listing
+    let rows: Vec<Vec<String>> = output
         .rows
         .iter()
         .map(|row| {
             let state = match row.status {
-                Some(status) if removed.contains(&row.run_id) => format!("{status}, removed"),
+                Some(status) if output.removed.contains(&row.run_id) => {
+                    format!("{status}, removed")
+                }
                 Some(status) => status.to_string(),
-                None => live
+                None => output
+                    .live
                     .iter()
                     .find(|l| l.run_id == row.run_id)
                     .map_or_else(|| "crashed".to_owned(), |l| format!("running ({})", l.pid)),
@@ -111,7 +90,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let mut page = session.printer.page();
     page.table(&["run", "status", "lane", "time", "reason"], &rows);
     session.printer.show(&page)?;
-    if let Some(next) = &listing.next {
+    if let Some(next) = &output.next {
         session
             .printer
             .talk(&format!("more: cto runs --after {next}"));

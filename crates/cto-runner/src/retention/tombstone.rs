@@ -140,7 +140,7 @@ pub(super) fn write(
 }
 
 /// Whether a run's pack was removed and left a tombstone; what it is worth says [`burial`].
-pub fn is_buried(home: &Home, run_id: &RunId) -> bool {
+pub(crate) fn is_buried(home: &Home, run_id: &RunId) -> bool {
     path_of(home, run_id).symlink_metadata().is_ok() && !reference::is_pack(&home.pack(run_id))
 }
 

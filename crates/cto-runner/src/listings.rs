@@ -1,0 +1,197 @@
+//! What there is to choose from and to look at: cases, lanes and runs, as every face lists them.
+
+use std::error::Error as _;
+
+use cto_contract::outputs::{
+    CaseOutput, CaseRow, CaseTag, CasesOutput, CasesTag, EngineRow, EnginesOutput, EnginesTag,
+};
+use cto_contract::words::{Lane, Stage};
+use cto_store::{Filter, LiveRun, Page, RunsOutput, RunsTag, StoreError};
+
+use crate::cases::{Case, CaseError, Catalog};
+use crate::config::Config;
+use crate::environment::Environment;
+use crate::harness::Harness;
+use crate::recover::live_runs;
+use crate::retention::is_buried;
+use crate::settings::is_disabled;
+
+/// Lists the cases. One bad case of a directory does not hide the others.
+pub fn list_cases(catalog: &Catalog) -> Result<CasesOutput, CaseError> {
+    let ids = catalog.ids()?;
+    Ok(CasesOutput {
+        schema_version: CasesTag,
+        cases: ids.into_iter().map(|id| case_row(catalog, id)).collect(),
+    })
+}
+
+fn case_row(catalog: &Catalog, id: String) -> CaseRow {
+    let read = catalog
+        .find(&id)
+        .and_then(|case| Ok((case.cheats()?, case)));
+    match read {
+        Ok((cheats, case)) => CaseRow {
+            id,
+            title: Some(case.file.title.clone()),
+            embedded: case.is_embedded(),
+            allowed_paths: case
+                .file
+                .allowed_paths
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            checks: case.file.verification_commands.len() as u64,
+            cheats: cheats.len() as u64,
+            problem: None,
+        },
+        Err(error) => CaseRow {
+            id,
+            title: None,
+            embedded: false,
+            allowed_paths: Vec::new(),
+            checks: 0,
+            cheats: 0,
+            problem: Some(
+                error
+                    .source()
+                    .map_or_else(|| error.to_string(), ToString::to_string),
+            ),
+        },
+    }
+}
+
+/// Shows one case in full.
+pub fn show_case(case: &Case) -> Result<CaseOutput, CaseError> {
+    Ok(CaseOutput {
+        schema_version: CaseTag,
+        id: case.file.id.clone(),
+        embedded: case.is_embedded(),
+        cheats: case.cheats()?,
+        contract: case.file.contract(),
+    })
+}
+
+/// Lists the lanes and whether their gates are open.
+pub fn list_engines(config: &Config, env: &Environment) -> EnginesOutput {
+    let row = |lane: &Lane| {
+        let gate = lane.gate();
+        let stage_gate = lane.stage_gate();
+        let digit = stage_gate.as_deref().and_then(|name| env.get(name));
+        EngineRow {
+            lane: *lane,
+            default: *lane == Lane::Fake,
+            available: lane.traits().is_built_in,
+            disabled: is_disabled(*lane, &config.harness),
+            gate_open: gate
+                .as_deref()
+                .is_none_or(|name| env.get(name) == Some("1")),
+            gate,
+            stage_gate,
+            // Only the exact digit counts: `02` or ` 2` is absent.
+            stage: digit
+                .and_then(|digit| Stage::all().find(|stage| stage.to_string() == digit))
+                .map(Stage::number),
+        }
+    };
+    EnginesOutput {
+        schema_version: EnginesTag,
+        default: Lane::Fake,
+        engines: Lane::ALL.iter().map(row).collect(),
+    }
+}
+
+/// Lists a page of runs, newest first, with what goes on now and what was removed.
+pub fn list_runs(
+    harness: &Harness,
+    filter: &Filter,
+    page: &Page,
+) -> Result<RunsOutput, StoreError> {
+    let listing = harness.store().list(filter, page)?;
+    let live = live_runs(&harness.home).into_iter();
+    let removed = listing
+        .rows
+        .iter()
+        .map(|row| &row.run_id)
+        .filter(|id| is_buried(&harness.home, id));
+    Ok(RunsOutput {
+        schema_version: RunsTag,
+        live: live
+            .map(|(run_id, holder)| LiveRun {
+                run_id,
+                pid: holder.pid,
+            })
+            .collect(),
+        removed: removed.cloned().collect(),
+        rows: listing.rows,
+        next: listing.next,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use cto_contract::config::HarnessConfig;
+
+    use super::*;
+
+    fn engines(yaml: &str, env: &[(&str, &str)]) -> EnginesOutput {
+        let config = Config {
+            dir: "/config".into(),
+            harness: HarnessConfig::read(
+                "harness.yaml",
+                format!("schema: cto.harness/v1\n{yaml}").as_bytes(),
+            )
+            .unwrap(),
+            has_file: true,
+            trusted: Vec::new(),
+        };
+        let env = env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+        list_engines(&config, &Environment::new(env))
+    }
+
+    #[test]
+    fn only_the_exact_words_open_a_lane_and_its_stage() {
+        let codex = |gate: &str, stage: &str| {
+            let env = [
+                ("CTO_HARNESS_ALLOW_CODEX", gate),
+                ("CTO_HARNESS_CODEX_STAGE", stage),
+            ];
+            let rows = engines("", &env).engines;
+            let row = rows.into_iter().find(|r| r.lane == Lane::Codex).unwrap();
+            (row.gate_open, row.stage)
+        };
+        assert_eq!(codex("1", "3"), (true, Some(3)));
+        for other in ["", "01", " 1", "true", "yes"] {
+            assert_eq!(codex(other, "3"), (false, Some(3)), "{other}");
+        }
+        for other in ["", "03", " 3", "7", "0", "three"] {
+            assert_eq!(codex("1", other), (true, None), "{other}");
+        }
+    }
+
+    #[test]
+    fn fake_is_the_default_whatever_is_set_and_has_no_gate() {
+        for row in engines("engines: {fake: {disabled: true}}", &[]).engines {
+            let is_fake = row.lane == Lane::Fake;
+            assert_eq!(row.default, is_fake);
+            assert_eq!(row.gate.is_none(), is_fake);
+            assert_eq!(row.gate_open, is_fake);
+            assert_eq!(row.disabled, is_fake);
+        }
+    }
+
+    #[test]
+    fn a_bad_case_is_listed_with_what_is_wrong() {
+        let dir = tempfile::tempdir().unwrap();
+        let bad = dir.path().join("my-case");
+        std::fs::create_dir(&bad).unwrap();
+        std::fs::File::create(bad.join("case.yaml")).unwrap();
+        let catalog = Catalog {
+            extra: Some(dir.path().to_owned()),
+        };
+        let cases = list_cases(&catalog).unwrap().cases;
+        let (own, shipped): (Vec<_>, Vec<_>) = cases.into_iter().partition(|c| !c.embedded);
+        assert!(!shipped.is_empty() && shipped.iter().all(|c| c.problem.is_none()));
+        assert_eq!(own.len(), 1);
+        assert!(own[0].problem.is_some() && own[0].title.is_none());
+    }
+}
