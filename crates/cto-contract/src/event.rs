@@ -118,6 +118,16 @@ pub struct RunStarted {
     /// Set for packs of validators, which never count as a real pass.
     pub conformance: bool,
     pub title: String,
+    /// Which model the lane was asked to use; absent where it has none or nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_model: Option<AskedModel>,
+}
+
+/// A model as it was asked for: no admission, no fallback.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AskedModel {
+    pub provider: Option<String>,
+    pub model: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -37,7 +37,7 @@ wire_enum! {
     pub enum SettingSource { Default = "default", Config = "config", Environment = "environment", Flag = "flag" }
 }
 
-pub(crate) fn by_default() -> SettingSource {
+fn by_default() -> SettingSource {
     SettingSource::Default
 }
 

@@ -14,11 +14,13 @@ use crate::event::{
 use crate::identity::{Identity, LaunchRecord};
 use crate::ids::{CaseId, CommitId, Digest, Nonce, RunId, TreeId};
 use crate::plan::{InputPlan, Ladder, Layer, SettingSource, SourcePlan};
+use crate::task::BranchPolicy;
 use crate::time::Utc;
 use crate::verification::{CommandResult, Verification};
 use crate::words::{
-    Action, ApprovalStatus, BackendCompletion, FaultClass, Lane, MutationMode, NeverActive,
-    NotPromoted, OutcomeState, RunStatus, SandboxClass, SourceAdmissionStatus, Stage,
+    Action, AdmissionSeal, ApprovalStatus, BackendCompletion, Custody, FaultClass, Lane,
+    ModelAdmissionStatus, MutationMode, NeverActive, NotPromoted, OutcomeState, Presence,
+    RunStatus, SandboxClass, SourceAdmissionStatus, Stage, TargetAdmissionStatus,
 };
 
 wire_const! {
@@ -91,10 +93,31 @@ pub struct BackendSection {
     pub identity: Option<Identity>,
     pub identity_digest: Option<Digest>,
     pub launched: Option<LaunchRecord>,
+    #[serde(flatten)]
+    pub asked: ModelSection,
+}
+
+/// Which model was asked for; all absent where the lane has none or nobody asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_provider: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The provider that the requests went to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_model_provider: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_admission_status: Option<ModelAdmissionStatus>,
+    /// The same four once more, for the lane `case` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_model_provider: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_runtime_model_provider: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_model_admission_status: Option<ModelAdmissionStatus>,
 }
 
 /// What changed and whether it was allowed.
@@ -103,8 +126,13 @@ pub struct ChangeSection {
     pub changed_files: Vec<String>,
     pub changes: Vec<ChangedPath>,
     pub scopes: Vec<ScopedPath>,
-    pub allowed_writes_passed: bool,
-    pub forbidden_paths_passed: bool,
+    /// Whether all changed paths are within the contract; null when nobody looked.
+    pub allowed_writes_passed: Option<bool>,
+    /// The same against contract and target admission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_paths_passed: Option<bool>,
+    /// Null when nobody looked.
+    pub forbidden_paths_passed: Option<bool>,
     pub baseline_tree_id: Option<TreeId>,
     pub patch_tree_id: Option<TreeId>,
     pub verified_tree_id: Option<TreeId>,
@@ -116,7 +144,8 @@ pub struct ChangeSection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChecksSection {
     pub verification: Verification,
-    pub tests_passed: bool,
+    /// Null when nothing was checked.
+    pub tests_passed: Option<bool>,
     pub required_events_passed: bool,
     pub missing_events: Vec<String>,
 }
@@ -138,9 +167,50 @@ pub struct AuthoritySection {
     /// Whether the proof ladder stood between the lane and this stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ladder: Option<Ladder>,
+    /// Whether the records that admitted the run are signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admission: Option<AdmissionSeal>,
+    /// Set when the one who asked for the run is the one who approved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_approved: Option<bool>,
+    /// What the signature of the grant shows of a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub presence: Option<Presence>,
+    /// Where the key of the grant lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custody: Option<Custody>,
+    /// What the same case showed in the `fake` lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_comparison: Option<BaselineComparison>,
 }
 
-/// The repository that the work was copied from; all absent for a case.
+wire_enum! {
+    /// Whether two runs agree in one respect.
+    pub enum Agreement { Match = "match", Differs = "differs" }
+}
+
+/// How two runs compare in one respect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Compared {
+    pub result: Agreement,
+    pub sentence: String,
+}
+
+/// A run beside the run of `fake` on the same case, limits and sandbox. Times, resources and patches are not compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BaselineComparison {
+    pub fake_report: String,
+    pub lane_report: String,
+    pub report_shape: Compared,
+    pub event_order: Compared,
+    pub allowed_writes: Compared,
+    pub verification: Compared,
+    pub blockers: Compared,
+    pub artifact_digests: Compared,
+    pub freshness: Compared,
+}
+
+/// The repository that the work was copied from and may land in; all absent for a case.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,6 +219,15 @@ pub struct SourceSection {
     pub baseline_head: Option<CommitId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_repository_mutated: Option<bool>,
+    /// The branch that a change may land on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_policy: Option<BranchPolicy>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disposable_repository_dir: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_repository_admission_status: Option<TargetAdmissionStatus>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_repository_start_clean: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<SourcePlan>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,15 +255,18 @@ pub struct Resources {
 /// How the processes were confined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxSection {
-    pub provider: String,
+    /// Null, as the next two, when the run ended before it was chosen.
+    pub provider: Option<String>,
     /// Which setting decided the provider.
-    #[serde(default = "crate::plan::by_default")]
-    pub provider_from: SettingSource,
-    pub class: SandboxClass,
+    pub provider_from: Option<SettingSource>,
+    pub class: Option<SandboxClass>,
     pub layers: Vec<Layer>,
     pub writable_roots: Vec<String>,
+    /// What of the operator's own could be read besides the system's programs.
+    pub read_paths: Vec<String>,
     pub denials: Vec<SandboxDenied>,
-    pub drops: u64,
+    /// Attempts that are counted and not listed; null when nothing counted.
+    pub drops: Option<u64>,
     /// Whether it was shown that nothing of the backend outlived the run; null when nothing ran.
     pub no_survivors: Option<bool>,
 }

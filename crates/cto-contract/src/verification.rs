@@ -58,7 +58,8 @@ pub struct Canary {
 /// The whole verification: the `verification` section of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verification {
-    pub passed: bool,
+    /// Null when nothing was checked.
+    pub passed: Option<bool>,
     pub commands: Vec<CommandResult>,
     /// The same commands on the untouched baseline.
     pub baseline: Vec<CommandResult>,
@@ -66,9 +67,26 @@ pub struct Verification {
     pub baseline_failed: Option<bool>,
     /// Tests that passed on the baseline and do not pass any more.
     pub lost_tests: Vec<String>,
-    pub canary: Canary,
+    /// Null when nothing was checked.
+    pub canary: Option<Canary>,
     pub level: ClaimLevel,
-    /// Set when nothing ran.
+    /// Why nothing was checked; absent when something was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_run: Option<String>,
+}
+
+impl Verification {
+    /// A verification that looked at nothing after the change, and says why.
+    pub fn not_run(why: &str, baseline: Vec<CommandResult>) -> Self {
+        Self {
+            passed: None,
+            commands: Vec::new(),
+            baseline_failed: (!baseline.is_empty()).then(|| baseline.iter().any(|r| !r.passed)),
+            baseline,
+            lost_tests: Vec::new(),
+            canary: None,
+            level: ClaimLevel::Absent,
+            not_run: Some(why.to_owned()),
+        }
+    }
 }

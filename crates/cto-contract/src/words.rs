@@ -65,6 +65,38 @@ wire_enum! {
     pub enum SourceAdmissionStatus { Admitted = "admitted", NotAdmitted = "not_admitted", Stale = "stale" }
 }
 wire_enum! {
+    /// Whether the pair of provider and model that was asked for is admitted.
+    pub enum ModelAdmissionStatus {
+        Admitted = "admitted",
+        MissingAdmission = "missing_admission",
+        Mismatch = "mismatch",
+        InvalidAdmission = "invalid_admission",
+        NotAdmitted = "not_admitted",
+    }
+}
+wire_enum! {
+    /// Whether a target repository is admitted.
+    pub enum TargetAdmissionStatus {
+        Admitted = "admitted",
+        Missing = "missing",
+        Invalid = "invalid",
+        NotAdmitted = "not_admitted",
+        Stale = "stale",
+    }
+}
+wire_enum! {
+    /// Whether an operator signed the records that a run was admitted by.
+    pub enum AdmissionSeal { Unsigned = "unsigned", Signed = "signed" }
+}
+wire_enum! {
+    /// What a signature shows of the person behind it: verified, touched, by the enrolment's word, or nothing.
+    pub enum Presence { Uv = "uv", Up = "up", Claimed = "claimed", None = "none" }
+}
+wire_enum! {
+    /// Where a key lives.
+    pub enum Custody { Unattested = "unattested", Synced = "synced", File = "file" }
+}
+wire_enum! {
     /// Operator outcome as a sealed report may show it; the outcome itself is an addendum.
     pub enum OutcomeState { NotRequired = "not-required", Pending = "pending" }
 }
@@ -202,6 +234,12 @@ impl Lane {
                 self.as_str().to_ascii_uppercase()
             )
         })
+    }
+
+    /// The environment name that asks for a model.
+    pub fn model(self) -> Option<String> {
+        self.gate()
+            .map(|_| format!("CTO_HARNESS_{}_MODEL", self.as_str().to_ascii_uppercase()))
     }
 }
 

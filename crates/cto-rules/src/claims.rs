@@ -3,7 +3,7 @@
 use cto_contract::artifact::{PATCH, SANDBOX_PROOF, TASK_CONTRACT, TEST_LOG};
 use cto_contract::blocker::BlockerCode;
 use cto_contract::claim::{Basis, Claim, ClaimKind};
-use cto_contract::event::EventType;
+use cto_contract::event::{EventType, VerificationCompleted};
 use cto_contract::words::{ClaimLevel, RunStatus, SandboxClass};
 
 use crate::lifecycle::RunState;
@@ -72,6 +72,7 @@ fn level(kind: ClaimKind, state: &RunState) -> ClaimLevel {
     let shown = |holds: bool, level: ClaimLevel| if holds { level } else { ClaimLevel::Absent };
     let verified = |holds: bool| shown(holds, ClaimLevel::Verified);
     let checks = state.verification.as_ref();
+    let passed = |v: &VerificationCompleted| v.verification.passed == Some(true);
     let end = state.backend.as_ref();
     let ran = end.filter(|e| e.start_failure.is_none());
     match kind {
@@ -100,11 +101,11 @@ fn level(kind: ClaimKind, state: &RunState) -> ClaimLevel {
             verified(applied.is_some() && applied == checked)
         }
         ClaimKind::ChecksPass => checks.map_or(ClaimLevel::Absent, |v| {
-            shown(v.verification.passed, v.verification.level)
+            shown(passed(v), v.verification.level)
         }),
         ClaimKind::ChecksFailBefore => checks.map_or(ClaimLevel::Absent, |v| {
             let failed_before = v.verification.baseline_failed == Some(true);
-            shown(v.verification.passed && failed_before, v.verification.level)
+            shown(passed(v) && failed_before, v.verification.level)
         }),
         ClaimKind::SourceUnchanged => verified(
             (state.source.as_ref()).is_some_and(|s| s.fingerprint_before == s.fingerprint_after),

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use cto_agent::ModelAddress;
 use cto_contract::config::ProviderConfig;
+use cto_contract::event::AskedModel;
+use cto_contract::lanes::ProgramSource;
 use cto_contract::text::shorten;
 use cto_contract::words::{Lane, NetworkClass, SandboxClass};
 use cto_egress::{Api, Authorities, Budget, Route, Secret, Upstream};
@@ -43,6 +45,23 @@ pub(crate) fn apis() -> Vec<Api> {
 pub(crate) struct Opened {
     pub(crate) route: Route,
     pub(crate) secrets: Vec<(String, Vec<u8>)>,
+}
+
+/// Which model the environment asks for; none where the lane has no use for one, or nothing is named.
+pub(crate) fn asked(harness: &Harness, lane: Lane, network: NetworkClass) -> Option<AskedModel> {
+    let is_agent = matches!(lane.traits().program, ProgramSource::Installed(_));
+    if !is_agent && network == NetworkClass::None {
+        return None;
+    }
+    let named = |variable: Option<String>| {
+        let value = harness.env.get(&variable?)?;
+        Some(shorten(value, 100))
+    };
+    let asked = AskedModel {
+        provider: named(lane.model_provider()),
+        model: named(lane.model()),
+    };
+    (asked.provider.is_some() || asked.model.is_some()).then_some(asked)
 }
 
 /// Looks at what is named, and touches nothing.

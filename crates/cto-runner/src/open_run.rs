@@ -133,6 +133,7 @@ impl<'h> OpenRun<'h> {
             parent_run_id: request.parent.clone(),
             conformance: request.conformance || request.cheat.is_some(),
             title: contract.title.clone(),
+            asked_model: crate::model::asked(harness, request.lane, contract.network),
         };
         let journal = begin_log(harness, request.lane, (&run_id, &contract), first, observer)?;
         let mut times = ArtifactTimes::new(started_boot_ns, nonce, journal.clock());

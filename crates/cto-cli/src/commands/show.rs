@@ -157,11 +157,13 @@ fn checks(page: &mut Page, report: &Report) {
             page.text("          ").line(&one_line(why));
         }
     }
-    page.line(&format!(
-        "  canary: {} ({})",
-        verification.canary.status,
-        one_line(&verification.canary.detail)
-    ));
+    if let Some(canary) = &verification.canary {
+        page.line(&format!(
+            "  canary: {} ({})",
+            canary.status,
+            one_line(&canary.detail)
+        ));
+    }
     if !verification.lost_tests.is_empty() {
         page.line(&format!(
             "  no longer passing: {}",
@@ -199,18 +201,18 @@ fn confinement(page: &mut Page, report: &Report) {
             list.join(", ")
         }
     };
+    let sandbox = &report.sandbox;
+    let chosen = (sandbox.class.zip(sandbox.provider_from)).zip(sandbox.provider.as_ref());
     page.field(
         "class",
-        &format!(
-            "{} ({}, from: {})",
-            report.sandbox.class, report.sandbox.provider, report.sandbox.provider_from
+        &chosen.map_or_else(
+            || "the run ended before a sandbox was chosen".to_owned(),
+            |((class, from), provider)| format!("{class} ({provider}, from: {from})"),
         ),
     );
     // Where nothing ran, nothing had to be held.
-    let warning = report
-        .sandbox
-        .no_survivors
-        .and_then(|_| warning(report.sandbox.class, report.sandbox.provider_from));
+    let warning =
+        (sandbox.no_survivors.and(chosen)).and_then(|((class, from), _)| warning(class, from));
     if let Some(warning) = warning {
         page.styled(WARN, &warning).end();
     }

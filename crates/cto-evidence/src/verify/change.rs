@@ -44,6 +44,14 @@ pub(super) fn check(
     findings: &mut Findings,
 ) {
     check_trees(report, facts, findings);
+    let looked = |verdict: fn(&DiffChecked) -> bool| facts.diff.map(verdict);
+    findings.need(
+        report.change.allowed_writes_passed == looked(|d| d.allowed_writes_passed)
+            && report.change.forbidden_paths_passed == looked(|d| d.forbidden_paths_passed),
+        CODE,
+        REPORT_JSON,
+        "says about the paths what git.diff.checked does not",
+    );
     let Some(taken) = facts.patch else {
         findings.need(
             patch.digest() == sha256(b""),
@@ -127,9 +135,7 @@ pub(super) fn check(
     let reported = DiffChecked {
         changed_files: report.change.changed_files.clone(),
         scopes: report.change.scopes.clone(),
-        allowed_writes_passed: report.change.allowed_writes_passed,
-        forbidden_paths_passed: report.change.forbidden_paths_passed,
-        blockers: Vec::new(),
+        ..checked.clone()
     };
     findings.need(
         is_same(&again, &reported),

@@ -4,6 +4,7 @@ use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::claim::{Basis, Claim, ClaimKind};
 use cto_contract::event::{EventKind, EventType};
 use cto_contract::report::Report;
+use cto_contract::verification::{CanaryStatus, Verification};
 use cto_contract::words::{ClaimLevel, SandboxClass};
 
 use crate::sample::{self, Pack, Plan};
@@ -53,7 +54,7 @@ fn every_level_follows_from_its_own_event() {
     };
     let failed: Edit = |kind| {
         if let EventKind::VerificationCompleted(checks) = kind {
-            checks.verification.passed = false;
+            checks.verification.passed = Some(false);
         }
     };
     let passed_before: Edit = |kind| {
@@ -200,7 +201,7 @@ fn a_report_that_claims_something_else_than_its_log_is_found_also_by_a_stranger(
 
 #[test]
 fn checks_that_are_said_to_pass_must_have_passed() {
-    let lie = |edit: fn(&mut cto_contract::verification::Verification)| {
+    let lie = |edit: fn(&mut Verification)| {
         let mut plan = sample::pass();
         for (_, kind) in &mut plan.events {
             if let EventKind::VerificationCompleted(checks) = kind {
@@ -220,7 +221,7 @@ fn checks_that_are_said_to_pass_must_have_passed() {
         ("a level too high", lie(|v| v.level = ClaimLevel::Verified)),
         (
             "the canary was swallowed",
-            lie(|v| v.canary.status = cto_contract::verification::CanaryStatus::Swallowed),
+            lie(|v| v.canary.as_mut().unwrap().status = CanaryStatus::Swallowed),
         ),
     ];
     let packs = cases.map(|(name, pack)| {

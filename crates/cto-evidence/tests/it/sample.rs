@@ -133,7 +133,7 @@ pub(crate) fn verification() -> Verification {
         reason: None,
     };
     Verification {
-        passed: true,
+        passed: Some(true),
         baseline: vec![CommandResult {
             exit_code: Some(1),
             passed: false,
@@ -143,11 +143,11 @@ pub(crate) fn verification() -> Verification {
         commands: vec![command],
         baseline_failed: Some(true),
         lost_tests: Vec::new(),
-        canary: Canary {
+        canary: Some(Canary {
             status: CanaryStatus::Caught,
             runner: Some("unittest".to_owned()),
             detail: "failed as it must".to_owned(),
-        },
+        }),
         level: ClaimLevel::Inferred,
         not_run: None,
     }
@@ -185,6 +185,7 @@ fn beginning(nonce: &Nonce, contract: &TaskContract) -> Vec<(Actor, EventKind)> 
                 parent_run_id: None,
                 conformance: false,
                 title: "Collapse whitespace in slugify".to_owned(),
+                asked_model: None,
             }),
         ),
         (

@@ -11,6 +11,7 @@ use cto_evidence::verify::{VerifyOptions, verify};
 
 use crate::forge::put;
 use crate::sample::{self, Pack, key};
+use crate::stranger::agree;
 use crate::{check, codes};
 
 /// Falsifies a fresh pack and gives the codes.
@@ -291,6 +292,48 @@ fn a_report_must_follow_from_its_pack() {
     pack.forge_sums();
     pack.forge_statement(&pack.key, |_| {});
     assert_eq!(codes(&check(&pack)), [] as [&str; 0]);
+}
+
+#[test]
+fn a_verdict_on_what_nobody_looked_at_is_found_also_by_a_stranger() {
+    let blocked = |edit: fn(&mut serde_json::Value)| {
+        let pack = sample::blocked().seal();
+        pack.forge_report(edit);
+        pack.forge_sums();
+        pack.forge_statement(&pack.key, |_| {});
+        pack
+    };
+    let cases: [(fn(&mut serde_json::Value), &str); 5] = [
+        (
+            |r| r["allowed_writes_passed"] = true.into(),
+            "policy_mismatch",
+        ),
+        (
+            |r| r["forbidden_paths_passed"] = false.into(),
+            "policy_mismatch",
+        ),
+        (|r| r["tests_passed"] = false.into(), "report_mismatch"),
+        (
+            |r| {
+                r["tests_passed"] = false.into();
+                r["verification"]["passed"] = false.into();
+            },
+            "report_mismatch",
+        ),
+        (
+            |r| {
+                r["launched"] =
+                    serde_json::json!({"argv": [], "environment_names": [], "version_output": null})
+            },
+            "report_mismatch",
+        ),
+    ];
+    let packs = cases.map(|(edit, code)| {
+        let pack = blocked(edit);
+        assert_eq!(codes(&check(&pack)), [code]);
+        (code.to_owned(), pack)
+    });
+    agree(&packs, false);
 }
 
 #[test]

@@ -307,13 +307,15 @@ def order_breaches(events, status):
 
 def judge_again(contract, seen):
     """8. Whether the recorded checks passed, and their level."""
+    if seen.get("not_run") is not None:
+        return None, "absent"
     after, wanted = seen["commands"], contract["verification_commands"]
     could = lambda r: (r["passed"] and not r["timed_out"] and r["signal"] is None
                        and any((c["run"], c["expect"]["exit"]) == (r["command"], r["exit_code"]) for c in wanted))
     failed_before = lambda c: next((not r["passed"] for r in seen["baseline"] if r["command"] == c["run"]), False)
     passed = (bool(after) and all(map(could, after)) and len(after) == sum(c["repeat"] for c in wanted)
               and all(failed_before(c) for c in wanted if c["must_fail_before"])
-              and not seen["lost_tests"] and seen["canary"]["status"] != "swallowed")
+              and not seen["lost_tests"] and (seen["canary"] or {}).get("status") != "swallowed")
     levels = [r["level"] for r in after]
     return passed, "absent" if not passed else "verified" if "verified" in levels else min(levels, key=LEVELS.index)
 
@@ -388,10 +390,10 @@ def check_report(report, value_of, events, head, digests, documents, predicate):
     stands = decided[-1] if decided else "requested" if asked else "not-required"
     mismatch(report["approval_status"] == stands, "approval_status")
     checked, patch = value_of.get("verification.completed", {}), value_of.get("patch.applied", {})
-    mismatch(report["verification"] == checked["verification"] if checked else not report["verification"]["passed"], "verification")
+    mismatch(report["verification"] == checked["verification"] if checked else report["verification"]["passed"] is None, "verification")
     if checks := checked.get("verification"):
         again = judge_again(documents[CONTRACT], checks)
-        mismatch(checks.get("not_run") is not None or again == (checks["passed"], checks["level"]), "verification does not follow")
+        mismatch(again == (checks["passed"], checks["level"]), "verification does not follow")
     mismatch(report["tests_passed"] == report["verification"]["passed"], "tests_passed")
     mismatch(report["claims"] == claims(value_of, completed["status"]), "claims")
     files = [b["file"] for c in report["claims"] for b in c["rests_on"] if "file" in b]
@@ -445,6 +447,8 @@ def check_policy(report, value_of, contract, patch, digest):
     """10. `patch` is None when it is withheld; its digest is that of the list."""
     bad = lambda holds, what: need(holds, "policy_mismatch", PATCH, what)
     taken, checked = value_of.get("patch.applied"), value_of.get("git.diff.checked")
+    for key in ("allowed_writes_passed", "forbidden_paths_passed"):
+        bad(report[key] == (checked[key] if checked else None), key)
     if taken is None:
         bad(digest == sha256(b"") and report["changed_files"] == [] and checked is None, "a change without patch.applied")
         return

@@ -188,8 +188,11 @@ impl<'a> Shown<'a> {
                 "it was not shown that nothing survived".to_owned(),
             ),
             Claim::Drops => must(
-                report.sandbox.drops > 0,
-                format!("{} attempts counted and not listed", report.sandbox.drops),
+                report.sandbox.drops > Some(0),
+                format!(
+                    "{} attempts counted and not listed",
+                    report.sandbox.drops.unwrap_or(0)
+                ),
                 "no drop was counted".to_owned(),
             ),
             Claim::ScratchGit => {

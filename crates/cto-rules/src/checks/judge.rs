@@ -116,18 +116,19 @@ pub fn judge(
     canary: Canary,
 ) -> Judgement {
     let mut verification = Verification {
-        passed: false,
+        passed: None,
         baseline_failed: (!baseline.is_empty()).then(|| baseline.iter().any(|r| !r.passed)),
         lost_tests: lost(&baseline, &after, names_after),
         commands: after,
         baseline,
-        canary,
+        canary: Some(canary),
         level: ClaimLevel::Absent,
         not_run: None,
     };
     let blockers = flaws(contract, &verification);
-    verification.passed = blockers.is_empty() && !verification.commands.is_empty();
-    verification.level = level_of(verification.passed, &verification.commands);
+    let passed = blockers.is_empty() && !verification.commands.is_empty();
+    verification.passed = Some(passed);
+    verification.level = level_of(passed, &verification.commands);
     Judgement {
         verification,
         blockers,
@@ -135,7 +136,10 @@ pub fn judge(
 }
 
 /// What the recorded results give when they are judged again: whether they passed, and how well that is supported.
-pub fn judge_again(contract: &TaskContract, recorded: &Verification) -> (bool, ClaimLevel) {
+pub fn judge_again(contract: &TaskContract, recorded: &Verification) -> (Option<bool>, ClaimLevel) {
+    if recorded.not_run.is_some() {
+        return (None, ClaimLevel::Absent);
+    }
     let could_pass = |r: &CommandResult| {
         let is_wanted =
             |c: &VerificationCommand| c.run == r.command && r.exit_code == Some(c.expect.exit);
@@ -145,7 +149,7 @@ pub fn judge_again(contract: &TaskContract, recorded: &Verification) -> (bool, C
     let passed = flaws(contract, recorded).is_empty()
         && !recorded.commands.is_empty()
         && recorded.commands.iter().all(could_pass);
-    (passed, level_of(passed, &recorded.commands))
+    (Some(passed), level_of(passed, &recorded.commands))
 }
 
 /// `verified` by an oracle that passed, else what the weakest command gives.
@@ -226,11 +230,13 @@ fn flaws(contract: &TaskContract, seen: &Verification) -> Vec<Blocker> {
             ),
         );
     }
-    if seen.canary.status == CanaryStatus::Swallowed {
+    if let Some(canary) = &seen.canary
+        && canary.status == CanaryStatus::Swallowed
+    {
         add(
             BlockerCode::VerificationTampered,
-            seen.canary.runner.as_deref().unwrap_or(""),
-            format!("a test that had to fail did not: {}", seen.canary.detail),
+            canary.runner.as_deref().unwrap_or(""),
+            format!("a test that had to fail did not: {}", canary.detail),
         );
     }
     blockers
@@ -448,7 +454,7 @@ mod tests {
             };
             let j = judge(&contract, vec![before], vec![after], None, canary(status));
             let want = after_ok && (before_failed || !must_fail) && canary_ok && kept;
-            assert_eq!(j.verification.passed, want, "{bits:06b}");
+            assert_eq!(j.verification.passed, Some(want), "{bits:06b}");
             assert_eq!(j.blockers.is_empty(), want, "{bits:06b}");
             let level = if !want {
                 ClaimLevel::Absent
@@ -459,7 +465,7 @@ mod tests {
             };
             assert_eq!(j.verification.level, level, "{bits:06b}");
             let again = judge_again(&contract, &j.verification);
-            assert_eq!(again, (want, level), "{bits:06b}");
+            assert_eq!(again, (Some(want), level), "{bits:06b}");
         }
     }
     #[test]
@@ -469,7 +475,7 @@ mod tests {
         let after = judge_command(&contract.verification_commands[0], &seen(0, Some((1, 1))));
         let canary = whole_canary(&[]);
         let honest = judge(&contract, Vec::new(), vec![after], None, canary).verification;
-        let good = (true, ClaimLevel::Inferred);
+        let good = (Some(true), ClaimLevel::Inferred);
         assert_eq!(judge_again(&contract, &honest), good);
         let edits: [fn(&mut Verification); 6] = [
             |v| v.commands[0].passed = false,

@@ -58,6 +58,7 @@ fn started() -> Script {
         parent_run_id: None,
         conformance: false,
         title: "t".into(),
+        asked_model: None,
     }))
 }
 

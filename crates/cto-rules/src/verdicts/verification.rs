@@ -5,8 +5,7 @@ use cto_contract::event::{BackendFinished, ReviewVerdict, VerificationCompleted}
 use cto_contract::ids::TreeId;
 use cto_contract::task::TaskContract;
 use cto_contract::text::shorten;
-use cto_contract::verification::{Canary, CanaryStatus, CommandResult, Verification};
-use cto_contract::words::ClaimLevel;
+use cto_contract::verification::{Canary, CommandResult, Verification};
 
 use crate::checks::judge;
 use crate::lifecycle::RunState;
@@ -86,21 +85,7 @@ pub fn not_checked(
         }
     };
     VerificationCompleted {
-        verification: Verification {
-            // Nothing that did not run has passed; with a rationale that is shown, not held against the change.
-            passed: false,
-            commands: Vec::new(),
-            baseline_failed: (!baseline.is_empty()).then(|| baseline.iter().any(|r| !r.passed)),
-            baseline,
-            lost_tests: Vec::new(),
-            canary: Canary {
-                status: CanaryStatus::NotApplicable,
-                runner: None,
-                detail: sentence.clone(),
-            },
-            level: ClaimLevel::Absent,
-            not_run: Some(sentence),
-        },
+        verification: Verification::not_run(&sentence, baseline),
         verified_tree_id: applied_tree(state).filter(|_| why.is_acceptable()).cloned(),
         dirty_paths: Vec::new(),
         blockers: missing.into_iter().chain(rejected).collect(),

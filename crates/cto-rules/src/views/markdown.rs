@@ -292,11 +292,13 @@ fn checks(page: &mut Page, report: &Report) {
         ));
     }
     page.line("");
-    page.line(format!(
-        "Canary: {} ({}).",
-        v.canary.status,
-        cell(&v.canary.detail)
-    ));
+    if let Some(canary) = &v.canary {
+        page.line(format!(
+            "Canary: {} ({}).",
+            canary.status,
+            cell(&canary.detail)
+        ));
+    }
     for command in v.commands.iter().filter(|c| !c.passed) {
         if let Some(why) = &command.reason {
             page.line(format!("- {}: {}", code(&command.command), cell(why)));
@@ -329,14 +331,19 @@ fn result(command: &CommandResult) -> String {
 
 fn confinement(page: &mut Page, report: &Report) {
     page.heading("Confinement");
+    let section = &report.sandbox;
+    let (Some(provider), Some(from), Some(class)) =
+        (&section.provider, section.provider_from, section.class)
+    else {
+        page.line("The run ended before a sandbox was chosen.");
+        return;
+    };
     page.line(format!(
-        "Provider `{}` (from: {}), class `{}`.",
-        cell(&report.sandbox.provider),
-        report.sandbox.provider_from,
-        report.sandbox.class
+        "Provider `{}` (from: {from}), class `{class}`.",
+        cell(provider)
     ));
-    let started = report.sandbox.no_survivors.is_some();
-    match report.sandbox.class {
+    let started = section.no_survivors.is_some();
+    match class {
         SandboxClass::None if started => {
             page.line("");
             page.line(
@@ -346,8 +353,7 @@ fn confinement(page: &mut Page, report: &Report) {
         SandboxClass::Group | SandboxClass::Weak => {
             page.line("");
             page.line(format!(
-                "**Less than a sandbox** (`{}`): the backend saw the machine that it ran on.",
-                report.sandbox.class
+                "**Less than a sandbox** (`{class}`): the backend saw the machine that it ran on."
             ));
         }
         SandboxClass::None | SandboxClass::Process | SandboxClass::Full => {}
@@ -370,6 +376,13 @@ fn confinement(page: &mut Page, report: &Report) {
         page.line("");
         page.line(format!("- In force: {}.", cell_long(&list(true))));
         page.line(format!("- Not in force: {}.", cell_long(&list(false))));
+    }
+    if !section.read_paths.is_empty() {
+        let paths: Vec<String> = section.read_paths.iter().map(|p| code(p)).collect();
+        page.line(format!(
+            "- Readable besides the system's programs: {}.",
+            cell_long(&paths.join(", "))
+        ));
     }
     denials(page, report);
 }
@@ -409,7 +422,7 @@ fn denials(page: &mut Page, report: &Report) {
             denial.action.map_or("-", |action| action.as_str()),
         ));
     }
-    let more = all.len().saturating_sub(ROWS_MAX) as u64 + report.sandbox.drops;
+    let more = all.len().saturating_sub(ROWS_MAX) as u64 + report.sandbox.drops.unwrap_or(0);
     if more > 0 {
         page.line("");
         page.line(format!("{more} more are counted and not listed here."));

@@ -64,7 +64,7 @@ pub fn progress(event: &RunEvent) -> Option<String> {
                 None => format!(
                     "checks: {passed} of {} passed, canary {}, claim {}",
                     c.commands.len(),
-                    c.canary.status,
+                    (c.canary.as_ref()).map_or("not planted", |canary| canary.status.as_str()),
                     c.level
                 ),
             })

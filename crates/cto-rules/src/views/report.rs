@@ -6,16 +6,15 @@ use cto_contract::artifact::FreshnessMap;
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{Residue, RunCompleted};
 use cto_contract::ids::Digest;
-use cto_contract::plan::{SandboxPlan, SettingSource};
 use cto_contract::report::{
-    ArtifactSection, AuthoritySection, BackendSection, ChangeSection, ChecksSection, Report,
-    ReportSchema, Resources, RunSection, SandboxSection, SourceSection, VerdictSection,
+    ArtifactSection, AuthoritySection, BackendSection, ChangeSection, ChecksSection, ModelSection,
+    Report, ReportSchema, Resources, RunSection, SandboxSection, SourceSection, VerdictSection,
 };
 use cto_contract::time::Utc;
-use cto_contract::verification::{Canary, CanaryStatus, Verification};
+use cto_contract::verification::Verification;
 use cto_contract::words::{
-    BackendCompletion, ClaimLevel, Lane, MutationMode, NeverActive, NotPromoted, OutcomeState,
-    RunStatus, SandboxClass, SourceAdmissionStatus,
+    BackendCompletion, Lane, MutationMode, NeverActive, NotPromoted, OutcomeState, RunStatus,
+    SourceAdmissionStatus,
 };
 
 use crate::claims::claims;
@@ -108,14 +107,27 @@ fn backend(state: &RunState, input: &ReportInput) -> BackendSection {
         backend_completion: end.map_or(BackendCompletion::None, |e| e.completion),
         case_process_started: process_started && state.lane != Lane::Fake,
         backend_process_started: process_started,
-        model_provider: identity.as_ref().and_then(|i| i.model_provider.clone()),
-        model: identity.as_ref().and_then(|i| i.model.clone()),
+        asked: asked_model(state),
         identity,
         identity_digest: input.identity_digest.clone(),
         launched: state
             .plan
             .as_ref()
             .map(|p| p.plan.launched(state.version_output.as_ref())),
+    }
+}
+
+fn asked_model(state: &RunState) -> ModelSection {
+    let Some(asked) = &state.started.asked_model else {
+        return ModelSection::default();
+    };
+    let is_case = state.lane == Lane::Case;
+    ModelSection {
+        model_provider: asked.provider.clone(),
+        model: asked.model.clone(),
+        case_model_provider: asked.provider.clone().filter(|_| is_case),
+        case_model: asked.model.clone().filter(|_| is_case),
+        ..ModelSection::default()
     }
 }
 
@@ -126,9 +138,9 @@ fn change(state: &RunState) -> ChangeSection {
         changed_files: diff.map(|d| d.changed_files.clone()).unwrap_or_default(),
         changes: patch.map(|p| p.changes.clone()).unwrap_or_default(),
         scopes: diff.map(|d| d.scopes.clone()).unwrap_or_default(),
-        // Nothing changed is within every scope; what was not looked at is not claimed.
-        allowed_writes_passed: diff.is_none_or(|d| d.allowed_writes_passed),
-        forbidden_paths_passed: diff.is_none_or(|d| d.forbidden_paths_passed),
+        allowed_writes_passed: diff.map(|d| d.allowed_writes_passed),
+        allowed_paths_passed: None,
+        forbidden_paths_passed: diff.map(|d| d.forbidden_paths_passed),
         baseline_tree_id: patch
             .map(|p| p.base_tree_id.clone())
             .or_else(|| state.plan.as_ref().map(|p| p.plan.baseline_tree_id.clone())),
@@ -164,19 +176,26 @@ fn authority(state: &RunState, input: &ReportInput) -> AuthoritySection {
         core_promotion_status: NotPromoted,
         forbidden_actions_attempted: state.attempted_actions().into_iter().collect(),
         ladder: state.plan.as_ref().map(|p| p.plan.ladder),
+        admission: None,
+        self_approved: None,
+        presence: None,
+        custody: None,
+        baseline_comparison: None,
     }
 }
 
 fn source(state: &RunState) -> SourceSection {
+    let contract = state.contract.as_ref().map(|c| &c.contract);
     let plan = state.plan.as_ref().map(|p| &p.plan);
     let source = plan.and_then(|p| p.source.clone());
     SourceSection {
-        target_id: state
-            .contract
-            .as_ref()
-            .and_then(|c| c.contract.target_id.clone()),
+        target_id: contract.and_then(|c| c.target_id.clone()),
         baseline_head: source.as_ref().map(|s| s.commit.clone()),
         source_repository_mutated: state.source.as_ref().map(|s| s.source_repository_mutated),
+        branch_policy: contract.and_then(|c| c.branch_policy.clone()),
+        disposable_repository_dir: None,
+        target_repository_admission_status: None,
+        target_repository_start_clean: None,
         source,
         source_check: state.source.clone(),
         inputs: plan.map(|p| p.inputs.clone()).unwrap_or_default(),
@@ -193,9 +212,8 @@ fn resources(state: &RunState, input: &ReportInput) -> Resources {
     Resources {
         wall_seconds: Some(input.wall_seconds),
         backend_seconds: end.map(|e| e.seconds),
-        verification_seconds: state
-            .verification
-            .as_ref()
+        verification_seconds: (state.verification.as_ref())
+            .filter(|v| v.verification.not_run.is_none())
             .map(|v| v.verification.commands.iter().map(|c| c.seconds).sum()),
         cpu_seconds: end.and_then(|e| e.cpu_seconds),
         peak_memory_bytes: end.and_then(|e| e.peak_memory_bytes),
@@ -206,32 +224,19 @@ fn resources(state: &RunState, input: &ReportInput) -> Resources {
 }
 
 fn sandbox(state: &RunState) -> SandboxSection {
-    let none = SandboxPlan {
-        provider: "none".to_owned(),
-        provider_from: SettingSource::Default,
-        class: SandboxClass::None,
-        layers: Vec::new(),
-        writable_roots: Vec::new(),
-        read_paths: Vec::new(),
-    };
-    let seen = state
-        .backend
-        .as_ref()
-        .map(|b| &b.sandbox)
-        .or_else(|| state.plan.as_ref().map(|p| &p.plan.sandbox))
-        .unwrap_or(&none);
+    let planned = state.plan.as_ref().map(|p| &p.plan.sandbox);
+    let seen = state.backend.as_ref().map(|b| &b.sandbox).or(planned);
     SandboxSection {
-        provider: seen.provider.clone(),
-        provider_from: seen.provider_from,
-        class: seen.class,
-        layers: seen.layers.clone(),
-        writable_roots: seen.writable_roots.clone(),
+        provider: seen.map(|s| s.provider.clone()),
+        provider_from: seen.map(|s| s.provider_from),
+        class: seen.map(|s| s.class),
+        layers: seen.map(|s| s.layers.clone()).unwrap_or_default(),
+        writable_roots: seen.map(|s| s.writable_roots.clone()).unwrap_or_default(),
+        read_paths: seen.map(|s| s.read_paths.clone()).unwrap_or_default(),
         denials: state.denials.clone(),
-        drops: state
-            .backend
-            .as_ref()
+        drops: (state.backend.as_ref())
             .and_then(|b| b.recorded)
-            .map_or(0, |r| r.dropped),
+            .map(|r| r.dropped),
         no_survivors: state.backend.as_ref().map(|b| b.no_survivors),
     }
 }
@@ -242,20 +247,7 @@ fn not_run(state: &RunState) -> Verification {
     } else {
         "the run ended before verification"
     };
-    Verification {
-        passed: false,
-        commands: Vec::new(),
-        baseline: Vec::new(),
-        baseline_failed: None,
-        lost_tests: Vec::new(),
-        canary: Canary {
-            status: CanaryStatus::NotApplicable,
-            runner: None,
-            detail: why.to_owned(),
-        },
-        level: ClaimLevel::Absent,
-        not_run: Some(why.to_owned()),
-    }
+    Verification::not_run(why, Vec::new())
 }
 
 fn not_applicable(state: &RunState, completed: &RunCompleted) -> BTreeMap<String, String> {
@@ -313,4 +305,92 @@ fn not_applicable(state: &RunState, completed: &RunCompleted) -> BTreeMap<String
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use cto_contract::event::{Actor, AskedModel, EventKind, EventSchema, RunEvent, RunStarted};
+    use cto_contract::words::Stage;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::lifecycle::{conclude, replay};
+
+    const DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+    /// The report of a run that ended right after its beginning.
+    fn begun(lane: Lane, asked_model: Option<AskedModel>) -> Value {
+        let event = RunEvent {
+            schema_version: EventSchema,
+            seq: 1,
+            ts: "2026-01-01T00:00:00Z".parse().unwrap(),
+            run_id: "20260101T000000Z-t-abcdef".parse().unwrap(),
+            case_id: "t".parse().unwrap(),
+            backend: lane,
+            kind: EventKind::RunStarted(RunStarted {
+                nonce: DIGEST.parse().unwrap(),
+                harness_version: "0".into(),
+                stage: Stage::FIXTURE,
+                mutation_mode: MutationMode::CopiedFixture,
+                parent_run_id: None,
+                conformance: false,
+                title: "t".into(),
+                asked_model,
+            }),
+            actor: Actor::Harness,
+            prev: DIGEST.parse().unwrap(),
+        };
+        let state = replay([&event]).unwrap();
+        let input = ReportInput {
+            contract_digest: DIGEST.parse().unwrap(),
+            identity_digest: None,
+            finished_at: state.last_at,
+            wall_seconds: 1.0,
+        };
+        serde_json::to_value(report(&state, &conclude(&state), &input)).unwrap()
+    }
+
+    #[test]
+    fn what_nobody_looked_at_is_null() {
+        let report = begun(Lane::Fake, None);
+        for name in [
+            "/allowed_writes_passed",
+            "/forbidden_paths_passed",
+            "/tests_passed",
+            "/verification/passed",
+            "/verification/baseline_failed",
+            "/verification/canary",
+            "/resources/verification_seconds",
+            "/resources/tokens",
+            "/sandbox/provider",
+            "/sandbox/class",
+            "/sandbox/drops",
+            "/sandbox/no_survivors",
+            "/identity",
+            "/identity_digest",
+            "/launched",
+            "/backend_exit_code",
+        ] {
+            assert_eq!(report.pointer(name), Some(&Value::Null), "{name}");
+        }
+        assert!(report["verification"]["not_run"].is_string());
+    }
+
+    #[test]
+    fn a_report_says_which_model_was_asked_for_and_twice_for_case() {
+        let asked = AskedModel {
+            provider: Some("p".into()),
+            model: Some("m".into()),
+        };
+        let codex = begun(Lane::Codex, Some(asked.clone()));
+        assert_eq!(
+            (&codex["model_provider"], &codex["model"]),
+            (&"p".into(), &"m".into())
+        );
+        assert!(codex.get("case_model").is_none());
+        let case = begun(Lane::Case, Some(asked));
+        assert_eq!(case["case_model_provider"], "p");
+        assert_eq!(case["case_model"], "m");
+        assert!(begun(Lane::Fake, None).get("model").is_none());
+    }
 }

@@ -5,7 +5,7 @@ use cto_contract::event::{EventKind, RunEvent, Step};
 use cto_contract::text::shorten;
 use cto_contract::time::Utc;
 use cto_contract::trace::{TraceEntry, TraceOutcome, TraceSchema};
-use cto_contract::verification::CommandResult;
+use cto_contract::verification::{CommandResult, Verification};
 
 /// Longest sentence of a blocker in a line.
 const MESSAGE_CHARS_MAX: usize = 400;
@@ -78,7 +78,7 @@ pub fn trace(events: &[RunEvent]) -> Vec<TraceEntry> {
                     at,
                     Some(at),
                     &v.blockers,
-                    &format!("canary {}", v.verification.canary.status),
+                    &canary_word(&v.verification),
                 ));
             }
             EventKind::SetupCompleted(s) => {
@@ -169,6 +169,13 @@ fn entry(
             )
             .collect::<Vec<_>>()
             .join("; "),
+    }
+}
+
+fn canary_word(verification: &Verification) -> String {
+    match (&verification.not_run, &verification.canary) {
+        (Some(_), _) | (None, None) => "not run".to_owned(),
+        (None, Some(canary)) => format!("canary {}", canary.status),
     }
 }
 
