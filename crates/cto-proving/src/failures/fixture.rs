@@ -72,6 +72,8 @@ pub(crate) enum Meddling {
     Stop,
     /// Somebody changes the source when the patch was taken.
     ChangeSource,
+    /// Somebody changes a file of a protected root while the agent works.
+    ChangeProtected,
     /// A file stands in the place of an artifact while a step lasts.
     Occupy {
         step: Step,

@@ -97,7 +97,10 @@ impl Ground {
         };
         private(&place.join("config"))?;
         if !fixture.config.is_empty() {
-            let text = format!("schema: cto.harness/v1\n{}\n", fixture.config);
+            let config = fixture
+                .config
+                .replace("$PLACE", &place.display().to_string());
+            let text = format!("schema: cto.harness/v1\n{config}\n");
             put(&place.join("config/harness.yaml"), &text, 0o600)?;
         }
         let gates = [
@@ -194,6 +197,10 @@ impl Ground {
                 .append(true)
                 .open(self.place.join("repo/other.txt"))?
                 .write_all(b"changed by its owner\n"),
+            (Meddling::ChangeProtected, EventKind::BackendStarted(_)) => File::options()
+                .append(true)
+                .open(self.place.join("beside/keep.txt"))?
+                .write_all(b"changed by somebody\n"),
             (Meddling::Occupy { step, file }, EventKind::StepStarted(s)) if s.step == step => {
                 File::create_new(self.harness.home.pack(&event.run_id).join(file)).map(drop)
             }
@@ -201,7 +208,11 @@ impl Ground {
                 fs::remove_file(self.harness.home.pack(&event.run_id).join(file))
             }
             (
-                Meddling::None | Meddling::Stop | Meddling::ChangeSource | Meddling::Occupy { .. },
+                Meddling::None
+                | Meddling::Stop
+                | Meddling::ChangeSource
+                | Meddling::ChangeProtected
+                | Meddling::Occupy { .. },
                 _,
             ) => Ok(()),
         }

@@ -176,10 +176,6 @@ pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
         "no lane of this version has a result envelope that could be missing",
     ),
     (
-        BlockerCode::ProtectedRootMutated,
-        "protected roots are not watched yet",
-    ),
-    (
         BlockerCode::VerifiedTreeMismatch,
         "the tree that is checked is made from the patch and compared at once: only a fault of the harness itself gives another",
     ),

@@ -4,6 +4,9 @@ use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{LimitHit, Step};
 use cto_contract::text::shorten;
 
+/// A path that is too deep or too long is named whole, with what is wrong with it behind.
+const TREE_CHARS: usize = 6_000;
+
 /// Whose limit was hit, and by how much.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitFact {
@@ -71,7 +74,7 @@ pub fn limit_hit(step: Step, fact: &LimitFact) -> LimitHit {
         LimitFact::Tree { why } => (
             "tree",
             0,
-            format!("the tree that the backend left: {}", shorten(why, 300)),
+            format!("the tree that the backend left: {}", shorten(why, TREE_CHARS)),
         ),
         LimitFact::ChangedPaths {
             paths,

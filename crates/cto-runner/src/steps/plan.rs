@@ -14,7 +14,7 @@ use cto_contract::event::{EventKind, PlanUpdated};
 use cto_contract::identity::{Identity, NO_MODEL};
 use cto_contract::lanes::{LadderRule, MemoryWatch, ProgramSource};
 use cto_contract::plan::{Ladder, LaunchPlan, SandboxPlan, TreeKind};
-use cto_contract::words::{Lane, NetworkClass};
+use cto_contract::words::{Lane, NetworkClass, SandboxClass};
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_rules::verdicts::Fault;
 use cto_sandbox::{Endpoint, LaunchRequest, MemoryHold, Stdin};
@@ -93,31 +93,60 @@ pub(crate) fn plan(
         read_paths: prepared.read_paths.clone(),
         ..foreseen
     };
-    let environment_names: Vec<String> = lane_plan.env.keys().cloned().collect();
-    let identity = Identity {
+    let identity = identity(run, adapter.as_ref(), program.as_ref(), sandbox.class);
+    let identity_digest = digest_of(&identity).map_err(|e| no_form("identity", &e))?;
+    let plan = launch_plan(run, prepared, (&lane_plan, argv), sandbox.clone())?;
+    run.record(EventKind::PlanUpdated(PlanUpdated { plan, identity }))?;
+    Ok(Planned {
+        adapter,
+        lane_plan,
+        request,
+        version_request,
+        program,
+        identity_digest,
+        sandbox,
+    })
+}
+
+/// Which lane, in which build and with which model, does the work.
+fn identity(
+    run: &OpenRun<'_>,
+    adapter: &dyn Adapter,
+    program: Option<&ProgramFile>,
+    class: SandboxClass,
+) -> Identity {
+    Identity {
         lane: adapter.lane(),
         adapter_revision: adapter.revision(),
-        binary_digest: program.as_ref().map(|p| p.digest.clone()),
+        binary_digest: program.map(|p| p.digest.clone()),
         // No pair is admitted yet.
         model_provider: None,
         model: (adapter.lane() == Lane::Command && run.contract.network == NetworkClass::None)
             .then(|| NO_MODEL.to_owned()),
-        sandbox_class: sandbox.class,
+        sandbox_class: class,
         // Nothing lands yet.
         command_line: None,
-    };
-    let identity_digest = digest_of(&identity).map_err(|e| no_form("identity", &e))?;
-    let plan = LaunchPlan {
+    }
+}
+
+/// Everything that will be in force, in words that fit any machine.
+fn launch_plan(
+    run: &OpenRun<'_>,
+    prepared: &Prepared,
+    (lane_plan, argv): (&LanePlan, Vec<String>),
+    sandbox: SandboxPlan,
+) -> Result<LaunchPlan, StepError> {
+    Ok(LaunchPlan {
         argv,
-        environment_names,
+        environment_names: lane_plan.env.keys().cloned().collect(),
         working_directory: match &lane_plan.working_directory {
             WorkingDirectory::Workspace => "$WORKSPACE".to_owned(),
             WorkingDirectory::Scratch(below) => format!("$SCRATCH/{below}"),
         },
-        limits,
+        limits: run.limits.limits,
         wall_seconds_from: run.limits.wall_from,
         network: run.contract.network,
-        sandbox: sandbox.clone(),
+        sandbox,
         workspace_kind: match prepared.workspace {
             Workspace::Copy(_) => TreeKind::Copy,
             Workspace::Overlay(_) => TreeKind::Overlay,
@@ -133,21 +162,11 @@ pub(crate) fn plan(
             .collect(),
         setup: run.contract.setup_commands.clone(),
         inputs: prepared.inputs.clone(),
-        ladder: match adapter.lane().traits().ladder {
+        ladder: match run.request.lane.traits().ladder {
             LadderRule::Ruler => Ladder::NotNeeded,
             LadderRule::Climbs => Ladder::NotEnforced,
         },
         source: prepared.source_plan.clone(),
-    };
-    run.record(EventKind::PlanUpdated(PlanUpdated { plan, identity }))?;
-    Ok(Planned {
-        adapter,
-        lane_plan,
-        request,
-        version_request,
-        program,
-        identity_digest,
-        sandbox,
     })
 }
 

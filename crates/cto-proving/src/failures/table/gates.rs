@@ -180,6 +180,18 @@ pub(super) const FIXTURES: &[Fixture] = &[
     },
     Fixture {
         blocker: BlockerCode::SandboxUnavailable,
+        variant: "protected-roots",
+        trigger: "a protected root can't be looked at before the agent starts",
+        config: "protected_roots: ['$PLACE/secret/below-a-file']",
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("report.json", "\"protected_roots\""),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::SandboxUnavailable,
         variant: "weak",
         trigger: "stage 3 is asked for in the weak mode, which is capped at stage 2",
         launch: Launch::WithoutNamespaces,

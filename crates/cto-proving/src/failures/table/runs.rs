@@ -335,6 +335,15 @@ pub(super) const FIXTURES: &[Fixture] = &[
         ..PLAIN
     },
     Fixture {
+        blocker: BlockerCode::ProtectedRootMutated,
+        trigger: "a file of a protected root changes while the agent works",
+        config: "protected_roots: ['$PLACE/beside']",
+        meddling: Meddling::ChangeProtected,
+        shows: &[NEW, ("report.json", "keep.txt")],
+        changes_outside: &["beside/keep.txt"],
+        ..PLAIN
+    },
+    Fixture {
         blocker: BlockerCode::VerificationTampered,
         trigger: "the code under test answers for the test runner",
         terms: &[("verification_commands", "['python3 -m unittest']")],
