@@ -9,13 +9,17 @@ use std::sync::Arc;
 
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 
-use crate::baseline_record::{BaselineRecord, Rows};
+use crate::baseline_check::Look;
 use crate::import::{self, ImportCaps, ImportError, TreeEntry};
-use crate::manifest::Manifest;
+use crate::manifest::{Entry, Manifest};
 use crate::oid::TreeId;
+use crate::platform::keeps_honest_times;
 use crate::remove::{RemoveError, remove_tree};
 use crate::stamp::Stamp;
-use crate::{baseline_check, beneath};
+use crate::{baseline_check, beneath, tree_listing};
+
+const MANIFEST: &str = "manifest";
+const STAMPS: &str = "stamps";
 
 /// How a baseline came to be there, for the freshness of the evidence that rests on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +66,8 @@ impl From<Manifest> for Written {
     }
 }
 
-/// `<dir>/<tree-id>/tree/` with `<dir>/<tree-id>/manifest` beside it.
+/// `<dir>/<tree-id>/tree/`, and beside it `manifest`, the tree as git lists it, and `stamps`, a digest of how its files and
+/// directories looked when they were written.
 #[derive(Clone, Debug)]
 pub struct BaselineCache {
     dir: PathBuf,
@@ -138,15 +143,13 @@ impl BaselineCache {
                 let source_path = source_path.to_owned();
                 return Err(BaselineError::SourceChanged { source_path }.into());
             }
-            let record = write_record(&fresh, written).map_err(failed)?;
+            let stamps = note_written(&fresh, &written).map_err(failed)?;
             renameat_with(CWD, &fresh, CWD, &place, RenameFlags::NOREPLACE)
                 .map_err(|errno| failed(errno.into()))?;
-            Ok(record)
+            Ok((written.manifest, stamps))
         };
         match made() {
-            Ok(BaselineRecord {
-                manifest, stamps, ..
-            }) => Ok((
+            Ok((manifest, stamps)) => Ok((
                 self.baseline(*tree_id, manifest, Freshness::Written),
                 stamps,
             )),
@@ -234,41 +237,58 @@ impl BaselineCache {
         lock().map_err(|source| self.failed(source))
     }
 
-    /// Returns what was noted when a tree was written, without a look at the tree.
-    pub(crate) fn record(&self, tree_id: &TreeId) -> Option<BaselineRecord> {
-        let record = BaselineRecord::decode(&self.read_record(tree_id)?)?;
-        (record.manifest.tree_id() == *tree_id).then_some(record)
+    /// Returns the stamps of a tree's files, if all are still what they were when it was written.
+    pub(crate) fn stamps(&self, baseline: &Baseline) -> Option<Vec<Stamp>> {
+        let paths = paths_of(&baseline.manifest);
+        let root = beneath::open_root(&baseline.root).ok()?;
+        let stamps = baseline_check::stamps_of(root.as_fd(), &paths).ok()?;
+        self.unchanged(&baseline.tree_id, &paths).map(|_| stamps)
     }
 
     /// Returns the tree of the cache that holds exactly what it held when it was written.
     fn intact(&self, tree_id: &TreeId) -> Option<Manifest> {
-        let root = beneath::open_root(&self.place(tree_id).join("tree")).ok()?;
-        let bytes = self.read_record(tree_id)?;
-        let rows = Rows::of(&bytes)?;
-        let mut same = false;
+        let text = std::fs::read(self.place(tree_id).join(MANIFEST)).ok()?;
+        let rows = tree_listing::parse(&text)?;
+        let paths: Vec<&[u8]> = rows.iter().map(|row| row.path).collect();
+        let mut look = None;
         // The tree is put together on this thread meanwhile: what it allocates outlives the workers' turn.
         let manifest = rayon::in_place_scope(|scope| {
-            scope.spawn(|_| same = baseline_check::is_true(root.as_fd(), &rows));
-            rows.manifest().filter(|found| found.tree_id() == *tree_id)
+            scope.spawn(|_| look = self.unchanged(tree_id, &paths));
+            let mut entries = Vec::with_capacity(rows.len());
+            for row in &rows {
+                let (mode, oid, size) = (row.mode?, row.oid, 0);
+                entries.push((row.path.into(), Entry { mode, oid, size }));
+            }
+            let manifest = Manifest::from_sorted(entries).ok()?;
+            (manifest.tree_id() == *tree_id).then_some(manifest)
         });
-        manifest.filter(|_| same)
+        Some(manifest?.with_sizes(look?.sizes()))
     }
 
-    fn read_record(&self, tree_id: &TreeId) -> Option<Vec<u8>> {
-        std::fs::read(self.place(tree_id).join("manifest")).ok()
+    fn unchanged(&self, tree_id: &TreeId, paths: &[&[u8]]) -> Option<Look> {
+        let place = self.place(tree_id);
+        let noted = std::fs::read_to_string(place.join(STAMPS)).ok()?;
+        let root = beneath::open_root(&place.join("tree")).ok()?;
+        baseline_check::unchanged(root.as_fd(), paths, &noted)
     }
 }
 
-fn write_record(place: &Path, written: Written) -> io::Result<BaselineRecord> {
+/// Notes beside a tree that was just written what it holds and how it looks, and returns the stamps of its files.
+fn note_written(place: &Path, written: &Written) -> io::Result<Vec<Stamp>> {
     let root = beneath::open_root(&place.join("tree"))?;
-    let record = baseline_check::record(root.as_fd(), written)?;
-    let bytes = record.encode();
-    let bytes = bytes.ok_or_else(|| io::Error::other("the tree is too large for a record"))?;
-    let mut file = OpenOptions::new()
-        .create_new(true)
-        .write(true)
-        .mode(0o600)
-        .open(place.join("manifest"))?;
-    file.write_all(&bytes)?;
-    Ok(record)
+    let paths = paths_of(&written.manifest);
+    let stamps = match &written.stamps {
+        Some(stamps) if keeps_honest_times(root.as_fd()) => stamps.clone(),
+        // Elsewhere a file may be given other times when it is closed, or later.
+        Some(_) | None => baseline_check::stamps_of(root.as_fd(), &paths)?,
+    };
+    let look = baseline_check::record(root.as_fd(), &paths, &stamps)?;
+    let note = |name, content: &[u8]| crate::git_dir::create(&place.join(name))?.write_all(content);
+    note(MANIFEST, &tree_listing::encode(&written.manifest))?;
+    note(STAMPS, look.digest.as_bytes())?;
+    Ok(stamps)
+}
+
+fn paths_of(manifest: &Manifest) -> Vec<&[u8]> {
+    manifest.iter().map(|(path, _)| path.as_bytes()).collect()
 }

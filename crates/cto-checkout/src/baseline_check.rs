@@ -4,207 +4,205 @@
 //! whoever adds, removes, replaces or renames an entry moves the directory's change time, which no unprivileged process
 //! can set back. So on file systems that keep honest times no directory has to be listed, and what is compared is no less
 //! than a listing would show. Elsewhere every directory is listed as well.
+//!
+//! Which file has which stamp matters to nobody as long as all are as they were, so one digest of them is kept.
 
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use rayon::prelude::*;
 use rustix::fs::{AtFlags, fstat, statat};
+use sha2::{Digest as _, Sha256};
 
-use crate::baseline::Written;
-use crate::baseline_record::{BaselineRecord, Rows};
-use crate::manifest::Manifest;
 use crate::platform::keeps_honest_times;
 use crate::stamp::{self, Stamp};
-use crate::tree_path::{TreePath, parent_of};
+use crate::tree_path::{name_of, parent_of};
 use crate::walk::{Closed, FoundKind, WalkCaps, walk};
 use crate::{beneath, parallel};
 
-/// So many directories are looked at by one thread before another may take over.
-const DIRECTORIES_AT_ONCE: usize = 16;
-
-/// Notes how a tree that was just written looks, once no later change can share its times.
-pub(crate) fn record(root: BorrowedFd<'_>, written: Written) -> io::Result<BaselineRecord> {
-    let Written { manifest, stamps } = written;
-    // Elsewhere a file may be given other times when it is closed, or later.
-    let stamps = match stamps.filter(|_| keeps_honest_times(root)) {
-        Some(stamps) => stamps,
-        None => stamps_of(root, &manifest)?,
-    };
-    let mut paths = vec![TreePath::root()];
-    paths.append(&mut manifest.directories());
-    let directories = parallel::map(&paths, |_, path| {
-        let stat = fstat(open(root, path.as_bytes())?)?;
-        Ok::<_, io::Error>((path.clone(), Stamp::of(&stat)))
-    })?;
-    // Only waits for the clock to move on, so that a later write cannot share a stamp's time.
-    let above = directories.iter().map(|(_, stamp)| stamp);
-    stamp::settle(root, above.chain(&stamps).copied().collect());
-    Ok(BaselineRecord {
-        manifest,
-        stamps,
-        directories,
-    })
+/// How the files and directories of a tree look, in short.
+pub(crate) struct Look {
+    /// Of all stamps.
+    pub(crate) digest: String,
+    /// One for each file, in parts.
+    sizes: Vec<Vec<u64>>,
+    /// Every directory at least once.
+    directories: Vec<Stamp>,
 }
 
-fn stamps_of(root: BorrowedFd<'_>, manifest: &Manifest) -> io::Result<Vec<Stamp>> {
-    let groups: Vec<_> = manifest
-        .entries()
-        .chunk_by(|left, right| left.0.parent() == right.0.parent())
-        .collect();
-    let stamps = parallel::map(&groups, |_, group| {
-        let parent = group.first().map_or(&b""[..], |(path, _)| path.parent());
-        let directory = open(root, parent)?;
-        let stamps = group
-            .iter()
-            .map(|(path, _)| stamp_of(&directory, path.name()));
-        stamps.collect::<io::Result<Vec<Stamp>>>()
+impl Look {
+    /// Looks at these files and every directory above them; where the stamps of the files are known, at directories alone.
+    fn at(root: BorrowedFd<'_>, paths: &[&[u8]], known: Option<&[Stamp]>) -> io::Result<Self> {
+        let visited = parallel::map(&visits(paths), |_, visit| {
+            let directory = beneath::open_handle(root, &visit.directory.into())?;
+            let mut sha = Sha256::new();
+            let mut sizes = Vec::with_capacity(visit.files.len());
+            for number in visit.files.clone() {
+                let stamp = match known {
+                    Some(stamps) => stamps[number],
+                    None => stamp_of(&directory, paths[number])?,
+                };
+                sha.update(stamp.bytes());
+                sizes.push(stamp.size);
+            }
+            // Last, so that a name which changed hands meanwhile is seen here.
+            let own = Stamp::of(&fstat(&directory)?);
+            sha.update(own.bytes());
+            Ok::<_, io::Error>((sha.finalize(), sizes, own))
+        })?;
+        let mut sha = Sha256::new();
+        let (mut sizes, mut directories) = (Vec::new(), Vec::new());
+        for (digest, files, own) in visited {
+            sha.update(digest);
+            sizes.push(files);
+            directories.push(own);
+        }
+        Ok(Self {
+            digest: stamp::in_hex(sha),
+            sizes,
+            directories,
+        })
+    }
+
+    /// One for each file.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = u64> {
+        self.sizes.iter().flatten().copied()
+    }
+}
+
+/// Notes how a tree that was just written looks, once no later change can share its times.
+pub(crate) fn record(root: BorrowedFd<'_>, paths: &[&[u8]], stamps: &[Stamp]) -> io::Result<Look> {
+    let look = Look::at(root, paths, Some(stamps))?;
+    // Only waits for the clock to move on, so that a later write cannot share a stamp's time.
+    let all = look.directories.iter().chain(stamps);
+    stamp::settle(root, all.copied().collect());
+    Ok(look)
+}
+
+/// Returns the stamp of each of these files.
+pub(crate) fn stamps_of(root: BorrowedFd<'_>, paths: &[&[u8]]) -> io::Result<Vec<Stamp>> {
+    let stamps = parallel::map(&visits(paths), |_, visit| {
+        let directory = beneath::open_handle(root, &visit.directory.into())?;
+        let files = paths[visit.files.clone()].iter();
+        files
+            .map(|path| stamp_of(&directory, path))
+            .collect::<io::Result<Vec<Stamp>>>()
     })?;
     Ok(stamps.concat())
 }
 
-/// Tells whether every file and directory of the record looks as it did, and none is there beside them.
+/// Returns how the tree looks, if every file and directory looks as it did, and none is there beside them.
 ///
-/// Says nothing about the record itself: who asks this also asks [`Rows::manifest`].
-pub(crate) fn is_true(root: BorrowedFd<'_>, rows: &Rows<'_>) -> bool {
-    stamps_hold(root, rows) && (keeps_honest_times(root) || listing_holds(root, rows))
+/// Says nothing about the list of files itself, whose paths may be anything: who asks this also compares the tree's id.
+pub(crate) fn unchanged(root: BorrowedFd<'_>, paths: &[&[u8]], noted: &str) -> Option<Look> {
+    let look = Look::at(root, paths, None).ok()?;
+    let holds = look.digest == noted && (keeps_honest_times(root) || listing_holds(root, paths));
+    holds.then_some(look)
 }
 
-/// A directory and rows that follow each other of files in it.
-struct Visit {
-    directory: usize,
+/// A directory and files of it that follow each other.
+struct Visit<'a> {
+    directory: &'a [u8],
     files: Range<usize>,
 }
 
-fn stamps_hold(root: BorrowedFd<'_>, rows: &Rows<'_>) -> bool {
-    visits(rows).is_some_and(|visits| {
-        visits
-            .par_iter()
-            .with_min_len(DIRECTORIES_AT_ONCE)
-            .all(|visit| is_as_noted(root, rows, visit).is_ok_and(|same| same == Some(true)))
-    })
-}
-
-/// Compares a directory and files of it; `None` if the record has no such rows.
-fn is_as_noted(root: BorrowedFd<'_>, rows: &Rows<'_>, visit: &Visit) -> io::Result<Option<bool>> {
-    let Some((path, then)) = rows.directory(visit.directory) else {
-        return Ok(None);
-    };
-    let directory = open(root, path)?;
-    for number in visit.files.clone() {
-        let Some(file) = rows.file(number) else {
-            return Ok(None);
-        };
-        if !stamp_of(&directory, file.name)?.same_but_device(&file.stamp()) {
-            return Ok(Some(false));
-        }
-    }
-    // Last, so that a name which changed hands meanwhile is seen here.
-    let now = Stamp::of(&fstat(&directory)?);
-    Ok(Some(now.same_but_device(&then)))
-}
-
-/// Returns every directory at least once and every file exactly once; `None` if a directory above one is not noted.
-fn visits(rows: &Rows<'_>) -> Option<Vec<Visit>> {
-    let paths: Option<Vec<&[u8]>> = (0..rows.directories)
-        .map(|number| rows.directory(number).map(|(path, _)| path))
-        .collect();
-    let paths = paths?;
-    let is_noted = |path: &&[u8]| paths.binary_search(&parent_of(path)).is_ok();
-    if paths.is_empty() || !paths.iter().all(is_noted) {
-        return None;
-    }
-    let mut empty = vec![true; paths.len()];
-    let mut visits: Vec<Visit> = Vec::with_capacity(paths.len());
-    for number in 0..rows.files {
-        let directory = rows.file(number)?.directory;
-        *empty.get_mut(directory)? = false;
-        match visits.last_mut() {
-            Some(last) if last.directory == directory => last.files.end = number + 1,
-            _ => visits.push(Visit {
-                directory,
-                files: number..number + 1,
-            }),
-        }
-    }
-    let rest = empty.into_iter().enumerate().filter(|(_, empty)| *empty);
-    visits.extend(rest.map(|(directory, _)| Visit {
-        directory,
+/// Returns every directory above these sorted paths at least once and every file exactly once.
+fn visits<'a>(paths: &[&'a [u8]]) -> Vec<Visit<'a>> {
+    let mut visits = vec![Visit {
+        directory: b"",
         files: 0..0,
-    }));
-    Some(visits)
+    }];
+    for (number, path) in paths.iter().enumerate() {
+        let directory = parent_of(path);
+        let last = match visits.last_mut() {
+            Some(last) if last.directory == directory => {
+                last.files.end = number + 1;
+                continue;
+            }
+            last => last.map_or(&b""[..], |last| last.directory),
+        };
+        let is_above_last = |above: &[u8]| {
+            above.is_empty()
+                || last.starts_with(above) && matches!(last.get(above.len()), None | Some(b'/'))
+        };
+        // Directories with nothing in them but directories.
+        let mut above = parent_of(directory);
+        while !is_above_last(above) {
+            visits.push(Visit {
+                directory: above,
+                files: number..number,
+            });
+            above = parent_of(above);
+        }
+        visits.push(Visit {
+            directory,
+            files: number..number + 1,
+        });
+    }
+    visits
 }
 
-fn open(root: BorrowedFd<'_>, directory: &[u8]) -> io::Result<OwnedFd> {
-    beneath::open_handle(root, &directory.into())
-}
-
-fn stamp_of(directory: &OwnedFd, name: &[u8]) -> io::Result<Stamp> {
-    let stat = statat(directory.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+fn stamp_of(directory: &OwnedFd, path: &[u8]) -> io::Result<Stamp> {
+    let stat = statat(directory.as_fd(), name_of(path), AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(Stamp::of(&stat))
 }
 
-/// Tells whether exactly the noted files are there.
-fn listing_holds(root: BorrowedFd<'_>, rows: &Rows<'_>) -> bool {
+/// Tells whether exactly the listed files are there.
+fn listing_holds(root: BorrowedFd<'_>, paths: &[&[u8]]) -> bool {
     let caps = WalkCaps {
         entries: u64::MAX,
         depth: usize::MAX,
         path_bytes: usize::MAX,
     };
-    let path = |number| {
-        let file = rows.file(number)?;
-        Some(TreePath::joined(
-            rows.directory(file.directory)?.0,
-            file.name,
-        ))
-    };
     walk(root, caps, Closed::Refuse).is_ok_and(|found| {
         found
-            .into_iter()
+            .iter()
             .filter(|entry| !matches!(entry.kind, FoundKind::Directory { .. }))
-            .map(|file| Some(file.path))
-            .eq((0..rows.files).map(path))
+            .map(|file| file.path.as_bytes())
+            .eq(paths.iter().copied())
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::fs::{self, File};
     use std::path::Path;
 
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::manifest::{Entry, EntryMode};
-    use crate::oid::Oid;
+    use crate::manifest::directories_of;
+    use crate::tree_path::TreePath;
+
+    const PATHS: [&[u8]; 3] = [b"a", b"d/b", b"d/e/f"];
 
     struct Noted {
         dir: tempfile::TempDir,
         root: OwnedFd,
-        record: BaselineRecord,
+        digest: String,
     }
 
     impl Noted {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
             fs::create_dir_all(dir.path().join("d/e")).unwrap();
-            let entry = Entry {
-                mode: EntryMode::Regular,
-                oid: Oid::of_blob(b""),
-                size: 0,
-            };
-            let entries = ["a", "d/b", "d/e/f"].map(|path| {
-                File::create(dir.path().join(path)).unwrap();
-                (TreePath::from(path), entry)
-            });
-            let manifest = Manifest::from_entries(entries.into()).unwrap();
+            for path in PATHS {
+                File::create(dir.path().join(TreePath::from(path).as_path())).unwrap();
+            }
             let root = beneath::open_root(dir.path()).unwrap();
-            let record = record(root.as_fd(), manifest.into()).unwrap();
-            Self { dir, root, record }
+            let stamps = stamps_of(root.as_fd(), &PATHS).unwrap();
+            let digest = record(root.as_fd(), &PATHS, &stamps).unwrap().digest;
+            Self { dir, root, digest }
         }
 
-        fn holds(&self, way: fn(BorrowedFd<'_>, &Rows<'_>) -> bool) -> bool {
-            let bytes = self.record.encode().unwrap();
-            way(self.root.as_fd(), &Rows::of(&bytes).unwrap())
+        fn stamps_hold(&self) -> bool {
+            let look = Look::at(self.root.as_fd(), &PATHS, None);
+            look.is_ok_and(|look| look.digest == self.digest)
+        }
+
+        fn listing_holds(&self) -> bool {
+            listing_holds(self.root.as_fd(), &PATHS)
         }
     }
 
@@ -217,24 +215,29 @@ mod tests {
         ];
         for change in changes {
             let noted = Noted::new();
-            assert!(noted.holds(stamps_hold) && noted.holds(listing_holds));
+            assert!(noted.stamps_hold() && noted.listing_holds());
             change(noted.dir.path());
-            assert!(!noted.holds(stamps_hold) && !noted.holds(listing_holds));
+            assert!(!noted.stamps_hold() && !noted.listing_holds());
         }
     }
 
-    #[test]
-    fn a_record_without_a_directory_above_an_entry_proves_nothing() {
-        let mut noted = Noted::new();
-        // Neither of the two holds an entry itself any more.
-        noted.record.manifest =
-            Manifest::from_entries(noted.record.manifest.entries()[2..].to_vec()).unwrap();
-        noted.record.stamps.drain(..2);
-        assert!(noted.holds(stamps_hold));
-        for missing in [0, 1] {
-            let directory = noted.record.directories.remove(missing);
-            assert!(!noted.holds(stamps_hold), "{missing}");
-            noted.record.directories.insert(missing, directory);
+    proptest! {
+        #[test]
+        fn every_directory_is_visited_and_every_file_once(
+            paths in proptest::collection::btree_set("((a|b|c.)/){0,4}[f-h]", 0..12),
+        ) {
+            let paths: Vec<&[u8]> = paths.iter().map(String::as_bytes).collect();
+            let visits = visits(&paths);
+            let files: Vec<_> = visits.iter().flat_map(|visit| visit.files.clone()).collect();
+            prop_assert_eq!(files, (0..paths.len()).collect::<Vec<_>>());
+            let seen: BTreeSet<_> = visits.iter().map(|visit| visit.directory.into()).collect();
+            let owned: Vec<_> = paths.iter().map(|&path| TreePath::from(path)).collect();
+            let mut wanted: BTreeSet<_> = directories_of(owned.iter()).into_iter().collect();
+            wanted.insert(TreePath::root());
+            prop_assert_eq!(seen, wanted);
+            for visit in &visits {
+                prop_assert!(visit.files.clone().all(|n| parent_of(paths[n]) == visit.directory));
+            }
         }
     }
 }

@@ -12,7 +12,6 @@
 
 mod baseline;
 mod baseline_check;
-mod baseline_record;
 mod beneath;
 mod changes;
 mod git;
@@ -29,6 +28,7 @@ mod remove;
 mod repository;
 mod scan;
 mod stamp;
+mod tree_listing;
 mod tree_path;
 mod tree_writer;
 mod upper;

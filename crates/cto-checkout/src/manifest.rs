@@ -113,6 +113,14 @@ impl Manifest {
         Ok(())
     }
 
+    /// Returns the same tree with these sizes.
+    pub(crate) fn with_sizes(mut self, sizes: impl Iterator<Item = u64>) -> Self {
+        for ((_, entry), size) in self.entries.iter_mut().zip(sizes) {
+            entry.size = size;
+        }
+        self
+    }
+
     pub fn get(&self, path: &[u8]) -> Option<&Entry> {
         self.index_of(path).map(|index| &self.entries[index].1)
     }

@@ -36,6 +36,17 @@ impl Oid {
         hex
     }
 
+    /// Reads 40 lower-case digits.
+    pub(crate) fn from_hex(digits: &[u8; 40]) -> Option<Self> {
+        let (mut bytes, mut seen) = ([0; 20], 0);
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let (high, low) = (NIBBLES[usize::from(pair[0])], NIBBLES[usize::from(pair[1])]);
+            seen |= high | low;
+            *byte = high << 4 | low;
+        }
+        (seen < 16).then_some(Self(bytes))
+    }
+
     pub(crate) fn of_tree(content: &[u8]) -> Self {
         let mut sha = Sha1::new();
         sha.update(format!("tree {}\0", content.len()));
@@ -65,25 +76,22 @@ impl FromStr for Oid {
     type Err = NotAnOid;
 
     fn from_str(text: &str) -> Result<Self, NotAnOid> {
-        let digits = text.as_bytes();
-        if digits.len() != 40 {
-            return Err(NotAnOid);
-        }
-        let mut bytes = [0; 20];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
-        }
-        Ok(Self(bytes))
+        let digits = text.as_bytes().try_into().map_err(|_| NotAnOid)?;
+        Self::from_hex(digits).ok_or(NotAnOid)
     }
 }
 
-fn nibble(digit: u8) -> Result<u8, NotAnOid> {
-    match digit {
-        b'0'..=b'9' => Ok(digit - b'0'),
-        b'a'..=b'f' => Ok(digit - b'a' + 10),
-        _ => Err(NotAnOid),
+/// The value of each digit, and [`NO_DIGIT`] for every other byte.
+const NIBBLES: [u8; 256] = {
+    let mut nibbles = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        nibbles[b"0123456789abcdef"[value] as usize] = value as u8;
+        value += 1;
     }
-}
+    nibbles
+};
+const NO_DIGIT: u8 = 0xff;
 
 /// The id of a whole tree: equal ids mean equal names, modes, bytes and link targets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use rustix::fs::{Stat, fstat};
+use sha2::{Digest as _, Sha256};
 
 use crate::platform::{keeps_honest_times, mode_bits, nameless_file, wide};
 
@@ -41,10 +42,39 @@ impl Stamp {
         }
     }
 
-    /// Compares all but the device number, which is not stable over a restart of the machine.
-    pub(crate) fn same_but_device(&self, other: &Self) -> bool {
-        Self { dev: 0, ..*self } == Self { dev: 0, ..*other }
+    /// All but the device number, which is not stable over a restart of the machine.
+    pub(crate) fn bytes(&self) -> [u8; STAMP_BYTES] {
+        let nanoseconds = u64::from(self.mtime.1) << 32 | u64::from(self.ctime.1);
+        let numbers = [
+            self.ino,
+            self.size,
+            self.mode.into(),
+            self.mtime.0.cast_unsigned(),
+            self.ctime.0.cast_unsigned(),
+            nanoseconds,
+        ];
+        let mut bytes = [0; STAMP_BYTES];
+        for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
     }
+}
+
+const STAMP_BYTES: usize = 48;
+
+/// A digest of stamps in order: an equal one means that every one of them is equal.
+pub(crate) fn digest<'a>(stamps: impl IntoIterator<Item = &'a Stamp>) -> String {
+    let mut sha = Sha256::new();
+    for stamp in stamps {
+        sha.update(stamp.bytes());
+    }
+    in_hex(sha)
+}
+
+pub(crate) fn in_hex(sha: Sha256) -> String {
+    let digits = sha.finalize();
+    digits.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Longest wait for the clock of the file system to move on; its tick is between 1 and 10 ms.

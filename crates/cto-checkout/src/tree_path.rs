@@ -66,10 +66,7 @@ impl TreePath {
     }
 
     pub(crate) fn name(&self) -> &[u8] {
-        match self.parent() {
-            [] => &self.0,
-            parent => &self.0[parent.len() + 1..],
-        }
+        name_of(&self.0)
     }
 
     /// Tells whether every component could be an entry of a git tree.
@@ -139,6 +136,11 @@ pub(crate) fn parent_of(path: &[u8]) -> &[u8] {
     path.iter()
         .rposition(|&byte| byte == b'/')
         .map_or(&[], |slash| &path[..slash])
+}
+
+/// Returns what comes after the last `/`.
+pub(crate) fn name_of(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
 /// Tells whether a file system that folds names would take this one for `.git`.

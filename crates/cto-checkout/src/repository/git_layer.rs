@@ -100,13 +100,13 @@ impl Repository {
         if is_intact(&place, &design.name) {
             return Ok(design.layer(&place, manifest, Freshness::Checked));
         }
-        let record = cache.record(&tree_id);
-        let record = record.ok_or_else(|| RepositoryError::Read {
+        let stamps = cache.stamps(&source.baseline);
+        let stamps = stamps.ok_or_else(|| RepositoryError::Read {
             path: source.baseline.root.clone(),
             source: io::Error::other("the baseline is no longer what it was"),
         })?;
-        let begun = self.begin_layer(&design, &record.manifest, cache)?;
-        finish_layer(&design, &begun, &record.manifest, &record.stamps, cache)?;
+        let begun = self.begin_layer(&design, manifest, cache)?;
+        finish_layer(&design, &begun, manifest, &stamps, cache)?;
         Ok(design.layer(&place, manifest, Freshness::Written))
     }
 

@@ -4,12 +4,9 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use crate::baseline_record::BaselineRecord;
 use crate::beneath;
-use crate::manifest::{Entry, EntryMode, Manifest};
-use crate::oid::Oid;
 use crate::repository::error::RepositoryError;
-use crate::stamp::Stamp;
+use crate::stamp;
 use crate::tree_path::TreePath;
 use crate::walk::{Closed, FoundKind, WalkCaps, walk};
 
@@ -32,32 +29,27 @@ pub(super) fn files_of(
 
 /// Notes what each file looked like when it was written, for [`is_intact`].
 pub(super) fn write_record(layer: &Path, out: &Path) -> Result<(), RepositoryError> {
-    let bytes = describe(layer)?.encode();
+    let text = describe(layer)?;
     let write = || -> io::Result<()> {
-        let bytes = bytes.ok_or_else(|| io::Error::other("it holds too much for a record"))?;
         match std::fs::remove_file(out) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             removed => removed?,
         }
-        crate::git_dir::create(out)?.write_all(&bytes)
+        crate::git_dir::create(out)?.write_all(&text)
     };
     write().map_err(RepositoryError::write(out))
 }
 
-/// The record of a baseline serves here too; ids and sizes are not needed, since the stamps say enough.
-fn describe(layer: &Path) -> Result<BaselineRecord, RepositoryError> {
+/// The paths of all files, and a digest of their stamps.
+fn describe(layer: &Path) -> Result<Vec<u8>, RepositoryError> {
     let git = layer.join(".git");
     let root: OwnedFd = beneath::open_root(&git).map_err(RepositoryError::read(&git))?;
     let found =
         walk(root.as_fd(), LAYER_FILES, Closed::Refuse).map_err(RepositoryError::walk(&git))?;
-    let (mut entries, mut stamps) = (Vec::new(), Vec::new());
-    let mut directories = vec![(TreePath::root(), Stamp::default())];
+    let (mut text, mut stamps) = (Vec::new(), Vec::new());
     for entry in found {
         match entry.kind {
-            FoundKind::Directory { .. } => {
-                directories.push((entry.path, entry.stamp));
-                continue;
-            }
+            FoundKind::Directory { .. } => continue,
             FoundKind::Regular => stamps.push(entry.stamp),
             FoundKind::Symlink
             | FoundKind::Fifo
@@ -72,31 +64,15 @@ fn describe(layer: &Path) -> Result<BaselineRecord, RepositoryError> {
                 });
             }
         }
-        let noted = Entry {
-            mode: EntryMode::Regular,
-            oid: Oid::of_blob(b""),
-            size: entry.stamp.size,
-        };
-        entries.push((entry.path, noted));
+        text.extend_from_slice(entry.path.as_bytes());
+        text.push(b'\n');
     }
-    let manifest = Manifest::from_entries(entries)
-        .map_err(|error| RepositoryError::read(&git)(io::Error::other(error)))?;
-    Ok(BaselineRecord {
-        manifest,
-        stamps,
-        directories,
-    })
+    text.extend_from_slice(stamp::digest(&stamps).as_bytes());
+    Ok(text)
 }
 
 /// Tells whether a layer is there and nobody touched its files since.
 pub(super) fn is_intact(place: &Path, name: &str) -> bool {
-    let noted = std::fs::read(place.join(format!("{name}.files"))).ok();
-    let Some(noted) = noted.and_then(|bytes| BaselineRecord::decode(&bytes)) else {
-        return false;
-    };
-    let Ok(now) = describe(&place.join(name)) else {
-        return false;
-    };
-    let same = |(now, then): (&Stamp, &Stamp)| now.same_but_device(then);
-    noted.manifest == now.manifest && now.stamps.iter().zip(&noted.stamps).all(same)
+    let noted = std::fs::read(place.join(format!("{name}.files")));
+    noted.is_ok_and(|noted| describe(&place.join(name)).is_ok_and(|now| now == noted))
 }

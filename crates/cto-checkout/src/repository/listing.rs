@@ -9,24 +9,17 @@ use rayon::prelude::*;
 use crate::baseline::BaselineCache;
 use crate::git::{Call, GitError};
 use crate::import::ImportCaps;
-use crate::manifest::{Entry, EntryMode, Manifest};
-use crate::oid::{Oid, TreeId};
+use crate::manifest::{Entry, Manifest};
+use crate::oid::TreeId;
 use crate::repository::error::{RepositoryError, UnsupportedKind};
+use crate::tree_listing::{Listed, parse};
 use crate::tree_path::TreePath;
 
 const LIST_WALL: Duration = Duration::from_secs(120);
 /// Mode, type, id and the marks between them, for each entry beside its path.
 const ENTRY_BYTES: u64 = 64;
-/// So many rows are read by one thread before another may take over.
+/// So many rows are judged by one thread before another may take over.
 const ROWS_AT_ONCE: usize = 512;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Listed {
-    pub(crate) path: TreePath,
-    pub(crate) oid: Oid,
-    /// `None` is a gitlink.
-    pub(crate) mode: Option<EntryMode>,
-}
 
 /// Lists a tree and checks that it can be a baseline; the sizes in the result are zero, as nobody has looked yet.
 ///
@@ -38,14 +31,14 @@ pub(crate) fn list(
     cache: &BaselineCache,
 ) -> Result<Manifest, RepositoryError> {
     if let Some(known) = cache.note(&note_name(tree)) {
-        let listed = parse(&known).and_then(|listed| read(listed, tree, caps).ok());
+        let listed = parse(&known).and_then(|listed| read(&listed, tree, caps).ok());
         if let Some(manifest) = listed {
             return Ok(manifest);
         }
     }
     let answer = ask(git_dir, tree, caps)?;
     let listed = parse(&answer).ok_or(RepositoryError::Answer { verb: "ls-tree" })?;
-    let manifest = read(listed, tree, caps)?;
+    let manifest = read(&listed, tree, caps)?;
     cache.put_note(&note_name(tree), &answer)?;
     Ok(manifest)
 }
@@ -85,7 +78,7 @@ fn ask(git_dir: &Path, tree: &TreeId, caps: &ImportCaps) -> Result<Vec<u8>, Repo
 }
 
 fn read(
-    listed: Vec<Listed>,
+    listed: &[Listed<'_>],
     tree: &TreeId,
     caps: &ImportCaps,
 ) -> Result<Manifest, RepositoryError> {
@@ -99,7 +92,7 @@ fn read(
     Ok(manifest)
 }
 
-fn check(listed: Vec<Listed>, caps: &ImportCaps) -> Result<Manifest, RepositoryError> {
+fn check(listed: &[Listed<'_>], caps: &ImportCaps) -> Result<Manifest, RepositoryError> {
     if listed.len() as u64 > caps.entries {
         return Err(RepositoryError::unsupported(
             UnsupportedKind::TooManyFiles,
@@ -111,7 +104,7 @@ fn check(listed: Vec<Listed>, caps: &ImportCaps) -> Result<Manifest, RepositoryE
         ));
     }
     let judged: Vec<Result<_, RepositoryError>> = listed
-        .into_par_iter()
+        .par_iter()
         .with_min_len(ROWS_AT_ONCE)
         .map(|row| entry_of(row, caps))
         .collect();
@@ -121,9 +114,9 @@ fn check(listed: Vec<Listed>, caps: &ImportCaps) -> Result<Manifest, RepositoryE
         .map_err(|error| RepositoryError::unsupported(UnsupportedKind::IrregularTree, error))
 }
 
-fn entry_of(row: Listed, caps: &ImportCaps) -> Result<(TreePath, Entry), RepositoryError> {
-    let Listed { path, oid, mode } = row;
-    let Some(mode) = mode else {
+fn entry_of(row: &Listed<'_>, caps: &ImportCaps) -> Result<(TreePath, Entry), RepositoryError> {
+    let (path, oid) = (TreePath::from(row.path), row.oid);
+    let Some(mode) = row.mode else {
         return Err(RepositoryError::unsupported(
             UnsupportedKind::Submodules,
             format_args!("`{path}` is a submodule"),
@@ -146,81 +139,4 @@ fn entry_of(row: Listed, caps: &ImportCaps) -> Result<(TreePath, Entry), Reposit
     }
     let size = 0;
     Ok((path, Entry { mode, oid, size }))
-}
-
-/// Reads `<mode> <type> <id>\t<path>` up to each NUL; `None` for anything else.
-fn parse(answer: &[u8]) -> Option<Vec<Listed>> {
-    let records: Vec<&[u8]> = answer.split_inclusive(|&byte| byte == 0).collect();
-    records
-        .par_iter()
-        .with_min_len(ROWS_AT_ONCE)
-        .map(|record| parse_record(record.strip_suffix(b"\0")?))
-        .collect()
-}
-
-fn parse_record(record: &[u8]) -> Option<Listed> {
-    let tab = record.iter().position(|&byte| byte == b'\t')?;
-    let mut fields = record[..tab].split(|&byte| byte == b' ');
-    let (mode, kind) = (fields.next()?, fields.next()?);
-    let oid = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    let mode = match kind {
-        b"commit" if mode == b"160000" => None,
-        b"blob" => Some(EntryMode::from_octal(mode)?),
-        _ => return None,
-    };
-    let path = TreePath::from(&record[tab + 1..]);
-    (fields.next().is_none() && !path.is_root()).then_some(Listed { path, oid, mode })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn encode(listed: &[Listed]) -> Vec<u8> {
-        let mut text = Vec::new();
-        for Listed { path, oid, mode } in listed {
-            let kind = if mode.is_some() { "blob" } else { "commit" };
-            let mode = mode.map_or("160000", EntryMode::as_octal);
-            text.extend_from_slice(format!("{mode} {kind} {oid}\t").as_bytes());
-            text.extend_from_slice(path.as_bytes());
-            text.push(0);
-        }
-        text
-    }
-
-    fn listed() -> impl Strategy<Value = Listed> {
-        let mode = prop_oneof![
-            Just(None),
-            Just(Some(EntryMode::Regular)),
-            Just(Some(EntryMode::Executable)),
-            Just(Some(EntryMode::Symlink)),
-        ];
-        let path = proptest::collection::vec(1_u8.., 1..20);
-        (path, any::<[u8; 20]>(), mode).prop_map(|(path, oid, mode)| Listed {
-            path: path.into(),
-            oid: Oid::from_bytes(oid),
-            mode,
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_listed_is_read_back(listed in proptest::collection::vec(listed(), 0..12)) {
-            prop_assert_eq!(parse(&encode(&listed)), Some(listed));
-        }
-
-        #[test]
-        fn half_a_list_is_none(listed in proptest::collection::vec(listed(), 1..4), cut in any::<prop::sample::Index>()) {
-            let text = encode(&listed);
-            let cut = cut.index(text.len());
-            let whole = cut == 0 || text[cut - 1] == 0;
-            prop_assert_eq!(parse(&text[..cut]).is_some(), whole);
-        }
-
-        #[test]
-        fn any_bytes_can_be_offered(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            drop(parse(&bytes));
-        }
-    }
 }

@@ -79,7 +79,7 @@ fn set_times_like(path: &Path, model: &Path) {
 
 #[test]
 fn a_touched_baseline_is_built_anew() {
-    let tampers: [fn(&Baseline); 13] = [
+    let tampers: [fn(&Baseline); 16] = [
         |baseline| put(&baseline.root.join("a"), b"x\n"),
         |baseline| put(&baseline.root.join("a"), b"1\n"),
         |baseline| put(&baseline.root.join("extra"), b""),
@@ -109,6 +109,13 @@ fn a_touched_baseline_is_built_anew() {
             let bytes = fs::read(&record).unwrap();
             put(&record, &bytes[..bytes.len() / 2]);
         },
+        |baseline| {
+            let record = baseline.root.parent().unwrap().join("manifest");
+            let text = fs::read_to_string(&record).unwrap();
+            put(&record, text.replace("100644", "100755").as_bytes());
+        },
+        |baseline| put(&baseline.root.parent().unwrap().join("stamps"), b"junk"),
+        |baseline| fs::remove_file(baseline.root.parent().unwrap().join("stamps")).unwrap(),
     ];
     for (number, tamper) in tampers.iter().enumerate() {
         let shelf = Shelf::new();
