@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use cto_contract::ids::RunId;
 use cto_runner::{
-    CaseError, ConfigError, HarnessError, HomeError, IndexError, KeyringError, RecoverError,
-    ReferenceError, RequestError, RetentionError, RunError, TransferError,
+    CaseError, ConfigError, ContractFileError, FollowError, HarnessError, HomeError, IndexError,
+    KeyringError, PackFileError, ProjectError, RecoverError, ReferenceError, RequestError,
+    RetellError, RetentionError, RunError, StopError, TransferError, TrustError,
 };
 use cto_store::StoreError;
 
@@ -249,6 +250,91 @@ impl From<RequestError> for Failure {
                     .hint("say in a few sentences what the next attempt should know")
             }
             RequestError::Read { .. } => Self::of(Exit::FAULT, error.code(), &error),
+        }
+    }
+}
+
+impl From<PackFileError> for Failure {
+    fn from(error: PackFileError) -> Self {
+        let exit = match &error {
+            PackFileError::Withheld { .. } => Exit::USAGE,
+            PackFileError::Unreadable { .. }
+            | PackFileError::Special { .. }
+            | PackFileError::Oversized { .. }
+            | PackFileError::Missing { .. }
+            | PackFileError::Report { .. }
+            | PackFileError::Decision { .. }
+            | PackFileError::Contract { .. }
+            | PackFileError::Log { .. } => Exit::EVIDENCE,
+        };
+        Self::of(exit, error.code(), &error).hint_if(error.hint())
+    }
+}
+
+impl From<RetellError> for Failure {
+    fn from(error: RetellError) -> Self {
+        match error {
+            RetellError::Pack(e) => Self::from(e),
+            RetellError::Log(_) => Self::of(Exit::EVIDENCE, "log_broken", &error),
+            RetellError::Encode(_) | RetellError::Digest(_) => {
+                Self::of(Exit::FAULT, "report_not_encoded", &error)
+            }
+        }
+    }
+}
+
+impl From<FollowError> for Failure {
+    fn from(error: FollowError) -> Self {
+        match &error {
+            FollowError::Unreadable { .. } => Self::of(Exit::FAULT, "file_unreadable", &error),
+            FollowError::NoEvent(_) | FollowError::LongLine => {
+                Self::of(Exit::EVIDENCE, "log_broken", &error)
+            }
+        }
+    }
+}
+
+impl From<StopError> for Failure {
+    fn from(error: StopError) -> Self {
+        match error {
+            StopError::Pack(e) => Self::from(e),
+            StopError::NotLive { .. } => Self::of(Exit::USAGE, "run_not_live", &error)
+                .hint("`cto runs` shows which are live; `cto recover` seals one that crashed"),
+            StopError::Refused { .. } => Self::of(Exit::FAULT, "signal_refused", &error),
+        }
+    }
+}
+
+impl From<ContractFileError> for Failure {
+    fn from(error: ContractFileError) -> Self {
+        let exit = match &error {
+            ContractFileError::Unreadable { .. }
+            | ContractFileError::Special { .. }
+            | ContractFileError::Invalid { .. }
+            | ContractFileError::Secret { .. }
+            | ContractFileError::Project(_) => Exit::USAGE,
+            ContractFileError::Encode(_) | ContractFileError::Digest(_) => Exit::FAULT,
+        };
+        Self::of(exit, error.code(), &error).hint_if(error.hint())
+    }
+}
+
+impl From<ProjectError> for Failure {
+    fn from(error: ProjectError) -> Self {
+        Self::of(Exit::USAGE, error.code(), &error)
+    }
+}
+
+impl From<TrustError> for Failure {
+    fn from(error: TrustError) -> Self {
+        match error {
+            TrustError::Keyring(e) => Self::from(e),
+            TrustError::PeriodEmpty
+            | TrustError::Revoked { .. }
+            | TrustError::Unknown { .. }
+            | TrustError::Ambiguous { .. } => {
+                Self::of(Exit::USAGE, error.code(), &error).hint_if(error.hint())
+            }
         }
     }
 }

@@ -6,12 +6,9 @@
 
 mod args;
 mod commands;
-mod contract_file;
 mod failure;
 mod interrupt;
-mod pack_file;
 mod printer;
-mod project_files;
 mod sandbox_args;
 mod session;
 mod suggest;

@@ -1,6 +1,8 @@
 //! Which rule decides about a path or an action, in words. The answer is the policy's own; nothing is decided here.
 
 use cto_contract::event::Scope;
+use cto_contract::ids::CaseId;
+use cto_contract::outputs::{SubjectKind, WhyOutput, WhyTag};
 use cto_contract::task::TaskContract;
 use cto_contract::text::{one_line, path_text};
 use cto_contract::wire_enum;
@@ -65,8 +67,67 @@ pub struct Why {
     pub hint: Option<String>,
 }
 
+impl Why {
+    /// The answer as a document, about the contract of that task.
+    pub fn document(self, task_id: CaseId) -> WhyOutput {
+        WhyOutput {
+            schema_version: WhyTag,
+            kind: match self.verdict {
+                Verdict::Path(_) => SubjectKind::Path,
+                Verdict::Action(_) => SubjectKind::Action,
+            },
+            subject: self.subject,
+            task_id,
+            verdict: self.verdict.as_str().to_owned(),
+            allowed: self.verdict.is_allowed(),
+            decided_by: self.decided_by,
+            sentence: self.sentence,
+            hint: self.hint,
+        }
+    }
+}
+
+/// A subject that no rule is about.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAFile {
+    #[error("`{0}` is absolute")]
+    Absolute(String),
+    #[error("`{0}` names a directory")]
+    Directory(String),
+}
+
+impl NotAFile {
+    /// What to do next.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Absolute(_) => "name the path as it is in the repository, such as src/app.py",
+            Self::Directory(_) => "rules are about files: name one in it, there or not",
+        }
+    }
+}
+
+/// Says which rule decides about an action, if it is the name of one, else about a path.
+pub fn why(contract: &TaskContract, subject: &[u8]) -> Result<Why, NotAFile> {
+    let action = std::str::from_utf8(subject).ok();
+    if let Some(action) = action.and_then(|name| name.parse::<Action>().ok()) {
+        return Ok(why_action(contract, action));
+    }
+    let shown = || one_line(&String::from_utf8_lossy(subject));
+    let mut path = subject;
+    while let Some(rest) = path.strip_prefix(b"./") {
+        path = rest;
+    }
+    if path.starts_with(b"/") {
+        return Err(NotAFile::Absolute(shown()));
+    }
+    if path.is_empty() || path.ends_with(b"/") || path == b"." {
+        return Err(NotAFile::Directory(shown()));
+    }
+    Ok(why_path(contract, path))
+}
+
 /// Says which rule decides about a path.
-pub fn why_path(contract: &TaskContract, path: &[u8]) -> Why {
+fn why_path(contract: &TaskContract, path: &[u8]) -> Why {
     let policy = PathPolicy::new(contract);
     let (scope, decided_by) = policy.scope(path);
     let subject = path_text(path);
@@ -122,7 +183,7 @@ pub fn why_path(contract: &TaskContract, path: &[u8]) -> Why {
 }
 
 /// Says where a contract puts an action.
-pub fn why_action(contract: &TaskContract, action: Action) -> Why {
+fn why_action(contract: &TaskContract, action: Action) -> Why {
     // A contract that says both forbids.
     let (standing, decided_by, sentence, hint) = if contract.forbidden_actions.contains(&action) {
         (

@@ -231,7 +231,7 @@ fn trust(
 }
 
 /// Adds or replaces a trust file.
-pub fn add_trusted(record: &TrustedKey, trust_dir: &Path) -> Result<PathBuf, KeyringError> {
+pub(crate) fn add_trusted(record: &TrustedKey, trust_dir: &Path) -> Result<PathBuf, KeyringError> {
     home::make_private(trust_dir)?;
     home::check_private(trust_dir)?;
     let path = trust_dir.join(format!("{}.json", record.keyid));

@@ -11,9 +11,11 @@ mod clock;
 mod codes;
 mod collected;
 mod config;
+mod contract_file;
 mod denials;
 mod doctor;
 mod environment;
+mod follow;
 mod harness;
 mod home;
 mod index;
@@ -28,12 +30,15 @@ mod lock;
 mod model;
 mod open_run;
 mod overlay_note;
+pub mod pack_file;
 mod planning;
 mod program;
+mod project_files;
 mod protected;
 mod recover;
 mod redacted_file;
 pub mod reference;
+mod replay;
 mod requests;
 mod retention;
 mod room;
@@ -44,38 +49,47 @@ mod sealing;
 mod settings;
 mod source;
 mod steps;
+mod stop;
 mod task;
 mod test_log;
 mod transfer;
 mod trees;
+mod trust;
 mod walk;
 
 pub use cases::{Case, CaseError, Catalog};
 pub use clock::{now, random};
 pub use config::{Config, ConfigError, read_dotenv, read_trusted_key};
+pub use contract_file::{ContractFileError, check_contract, parse_contract, read_contract};
 pub use doctor::machine_facts;
 pub use environment::Environment;
+pub use follow::{FollowError, Follower, Look, Standing};
 pub use harness::{Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult};
 pub use home::{Home, HomeError, resolve_config, resolve_home};
 pub use index::{IndexError, rebuild_index};
 pub use inputs::InputError;
 pub use inside::{NamedFileError, ReadPathError};
 pub use journal::{JournalError, Observer};
-pub use keyring::{KeyringError, add_trusted, key_path, make_key, rotate_key, show_key};
+pub use keyring::{KeyringError, key_path, make_key, rotate_key, show_key};
 pub use listings::{list_cases, list_engines, list_runs, show_case};
 pub use lock::{Holder, LockError};
+pub use pack_file::PackFileError;
+pub use project_files::{ProjectError, is_repository, project_facts};
 pub use recover::{RecoverError, Recovered, live_runs, recover_all};
 pub use reference::{PackRef, ReferenceError};
+pub use replay::{RetellError, replay_pack};
 pub use requests::{Again, NOTE_BYTES_MAX, RequestError, again};
 pub use retention::{
     Buried, RetentionError, Sweeping, TombstoneError, burial, buried, collect_garbage,
 };
 pub use sandbox::SandboxAsk;
 pub use settings::{Place, settings};
+pub use stop::{StopError, stop_run};
 pub use task::{RepositoryTask, Task};
 pub use transfer::{
     Exported, Imported, TransferError, export_patch, export_tar, import_pack, write_file,
 };
+pub use trust::{NewTrust, TrustError, list_trust, revoke_key, trust_key};
 
 use std::time::Duration;
 

@@ -1,19 +1,15 @@
 //! `cto contract check`: read a task contract, and say what in it is likely a mistake.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Subcommand;
 use cto_contract::text::one_line;
-use cto_evidence::canonical::digest_of;
-use cto_rules::advice::contract_warnings;
-use cto_rules::outputs::{ContractCheckOutput, ContractCheckTag};
-use cto_rules::project::ProjectTree;
+use cto_rules::outputs::ContractCheckOutput;
+use cto_runner::check_contract;
 
 use super::Outcome;
-use crate::contract_file;
 use crate::failure::{Exit, Failure};
 use crate::printer::{GOOD, STRONG, WARN};
-use crate::project_files;
 use crate::session::Session;
 
 /// Check a task contract before anything runs on it
@@ -56,39 +52,13 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 fn check(args: &CheckArgs, session: &Session) -> Outcome {
-    let contract = contract_file::read(&args.file)?;
-    let repository = args.repo.clone().or_else(|| own_repository(&args.file));
-    let tree = match &repository {
-        Some(directory) => project_files::tree(directory)?,
-        None => ProjectTree::default(),
-    };
-    let output = ContractCheckOutput {
-        schema_version: ContractCheckTag,
-        file: args.file.display().to_string(),
-        task_id: contract.task_id.clone(),
-        contract_digest: digest_of(&contract)
-            .map_err(|e| Failure::of(Exit::FAULT, "output_not_encoded", &e))?,
-        repository: repository.map(|r| r.display().to_string()),
-        tree_complete: tree.complete,
-        warnings: contract_warnings(&contract, &tree),
-    };
+    let output = check_contract(&args.file, args.repo.as_deref())?;
     if session.printer.json {
         session.printer.document(&output)?;
         return Ok(Exit::DONE);
     }
     show(&output, session)?;
     Ok(Exit::DONE)
-}
-
-/// The directory of the file, when it is the top of a repository.
-fn own_repository(file: &Path) -> Option<PathBuf> {
-    let parent = file.parent()?;
-    let directory = if parent.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        parent
-    };
-    project_files::is_repository(directory).then(|| directory.to_owned())
 }
 
 fn show(output: &ContractCheckOutput, session: &Session) -> Result<(), Failure> {

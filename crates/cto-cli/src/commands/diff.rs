@@ -3,10 +3,10 @@
 use cto_contract::artifact::PATCH;
 use cto_contract::outputs::{DiffOutput, DiffTag};
 use cto_evidence::canonical::sha256;
+use cto_runner::pack_file;
 
 use super::Outcome;
 use crate::failure::Exit;
-use crate::pack_file;
 use crate::printer::{ADDED, FAINT, PLACE, Page, REMOVED};
 use crate::session::Session;
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-use cto_contract::artifact::{ELIGIBILITY, TEST_LOG};
+use cto_contract::artifact::TEST_LOG;
 use cto_contract::claim::{Claim, ClaimKind};
 use cto_contract::eligibility::EligibilityDecision;
 use cto_contract::event::Scope;
@@ -15,12 +15,12 @@ use cto_contract::report::Report;
 use cto_contract::text::{one_line, shorten};
 use cto_contract::words::{ClaimLevel, RunStatus};
 use cto_evidence::pack::PackDir;
+use cto_runner::pack_file;
 
 use super::Outcome;
 use super::run::status_word;
 use super::show::result;
-use crate::failure::{Exit, Failure};
-use crate::pack_file;
+use crate::failure::Exit;
 use crate::printer::{BAD, FAINT, GOOD, Page, STRONG, WARN};
 use crate::session::Session;
 
@@ -51,7 +51,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let found = session.find(&args.run)?;
     let (_, report) = pack_file::report(&found.pack)?;
-    let decision = decision(&found.pack)?;
+    let decision = pack_file::decision(&found.pack)?;
     let output = explain(report, &decision, &found.pack);
     if session.printer.json {
         session.printer.document(&output)?;
@@ -61,19 +61,6 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         session.printer.show(&page)?;
     }
     Ok(Exit::DONE)
-}
-
-fn decision(pack: &Path) -> Result<EligibilityDecision, Failure> {
-    let bytes = pack_file::require(pack, ELIGIBILITY)?;
-    serde_json::from_slice(&bytes).map_err(|e| {
-        let mut failure = Failure::new(
-            Exit::EVIDENCE,
-            "decision_malformed",
-            format!("the decision of `{}` can't be read", pack.display()),
-        );
-        failure.causes.push(e.to_string());
-        failure
-    })
 }
 
 fn explain(report: Report, decision: &EligibilityDecision, pack: &Path) -> ExplainOutput {

@@ -4,28 +4,21 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use cto_contract::words::Lane;
 use cto_rules::outputs::{FileState, InitFile, InitOutput, InitTag};
+use cto_rules::propose::files::{FileNames, IGNORED, env_example, extended_ignore, next_steps};
 use cto_rules::propose::{Proposal, propose};
+use cto_runner::{is_repository, project_facts};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
 use crate::printer::{GOOD, STRONG};
-use crate::project_files;
 use crate::session::Session;
 
-const CONTRACT: &str = "cto-task.yaml";
-const EXAMPLE: &str = ".env.example";
-const IGNORE: &str = ".gitignore";
-
-/// What `cto` and its relatives leave in a project, and what must not be committed.
-const IGNORED: &[&str] = &[
-    ".env",
-    "cto.db",
-    "cto.db-*",
-    ".cto-sandbox/",
-    ".sandcastle/",
-];
+const NAMES: FileNames = FileNames {
+    contract: "cto-task.yaml",
+    example: ".env.example",
+    ignore: ".gitignore",
+};
 
 /// Longest `.gitignore` that is extended.
 const IGNORE_BYTES_MAX: u64 = 1 << 20;
@@ -52,9 +45,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
-    let facts = project_files::project_facts(&args.directory, session.env.get("HOME"))?;
+    let facts = project_facts(&args.directory, session.env.get("HOME"))?;
     let proposal = propose(&facts);
-    let target = args.directory.join(CONTRACT);
+    let target = args.directory.join(NAMES.contract);
     let is_there = target.symlink_metadata().is_ok();
     if is_there && !args.force {
         return Err(Failure::new(
@@ -68,47 +61,48 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         )));
     }
     // Read first: a file that can't be extended must not leave the project half set up.
-    let ignore = extended_ignore(&args.directory)?;
+    let ignore = read_ignore(&args.directory)?;
     cto_runner::write_file(&target, proposal.to_yaml().as_bytes())?;
     let file = |path: &str, state| InitFile {
         path: path.to_owned(),
         state,
     };
     let mut files = vec![file(
-        CONTRACT,
+        NAMES.contract,
         if is_there {
             FileState::Replaced
         } else {
             FileState::Written
         },
     )];
-    let example = args.directory.join(EXAMPLE);
+    let example = args.directory.join(NAMES.example);
     if example.symlink_metadata().is_ok() {
-        files.push(file(EXAMPLE, FileState::Kept));
+        files.push(file(NAMES.example, FileState::Kept));
     } else {
         cto_runner::write_file(&example, env_example().as_bytes())?;
-        files.push(file(EXAMPLE, FileState::Written));
+        files.push(file(NAMES.example, FileState::Written));
     }
     let state = ignore.state;
     if let Some(bytes) = ignore.bytes {
-        cto_runner::write_file(&args.directory.join(IGNORE), &bytes)?;
+        cto_runner::write_file(&args.directory.join(NAMES.ignore), &bytes)?;
     }
-    files.push(file(IGNORE, state));
+    files.push(file(NAMES.ignore, state));
     let mut notes = proposal.notes.clone();
-    if !project_files::is_repository(&args.directory) {
+    if !is_repository(&args.directory) {
         notes.push(
             "this is no git repository: make it one and commit, a run starts from a commit"
                 .to_owned(),
         );
     }
+    let directory = args.directory.display().to_string();
     let output = InitOutput {
         schema_version: InitTag,
-        directory: args.directory.display().to_string(),
         languages: proposal.languages.iter().copied().collect(),
         files,
         notes,
-        next: next_steps(&args.directory),
+        next: next_steps(&directory, NAMES),
         contract: proposal.contract.clone(),
+        directory,
     };
     if session.printer.json {
         session.printer.document(&output)?;
@@ -118,55 +112,6 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     Ok(Exit::DONE)
 }
 
-/// What to type after this, in order.
-fn next_steps(directory: &Path) -> Vec<String> {
-    let lane = Lane::Command;
-    let gates: Vec<String> = [(lane.gate(), "1"), (lane.stage_gate(), "3")]
-        .into_iter()
-        .filter_map(|(name, value)| name.map(|n| format!("{n}={value} ")))
-        .collect();
-    let mut steps = Vec::new();
-    if directory != Path::new(".") {
-        steps.push(format!("cd {}", directory.display()));
-    }
-    steps.extend([
-        format!("$EDITOR {CONTRACT}"),
-        format!("cto contract check {CONTRACT}"),
-        format!("git add {CONTRACT} {EXAMPLE} {IGNORE} && git commit -m 'Set up cto'"),
-        format!(
-            "{}cto run --repo . --contract {CONTRACT} --engine command --stage 3 -- <agent…>",
-            gates.concat()
-        ),
-        "cto export latest --patch | git apply".to_owned(),
-    ]);
-    steps
-}
-
-fn env_example() -> String {
-    let lane = Lane::Command;
-    let name = |gate: Option<String>| gate.unwrap_or_default();
-    format!(
-        "# Settings of `cto`, to be copied into `.env` of its config directory (`cto config show` says where). A file of\n\
-         # that name in a repository is never read. The environment wins over it. Gates are not set here but in the\n\
-         # environment of a call: {}=1 opens the lane for any program, {}=3 lets it work on a copy.\n\
-         \n\
-         # Where runs and evidence are kept.\n\
-         #CTO_HOME=/var/lib/cto\n\
-         \n\
-         # Or below the home of Hermes, in profiles/cto-planb.\n\
-         #HERMES_HOME=/var/lib/hermes\n\
-         \n\
-         # Who confines runs that name nobody: docker or podman. Without it `cto` does so itself.\n\
-         #DEFAULT_SANDCASTLE_PROVIDER=podman\n\
-         \n\
-         # Names of the organisation and of the repository of sandboxes.\n\
-         #GITHUB_ORG=example\n\
-         #SANDCASTLE_REPO=example/sandboxes\n",
-        name(lane.gate()),
-        name(lane.stage_gate()),
-    )
-}
-
 struct Ignore {
     state: FileState,
     /// What to write; none when nothing is missing.
@@ -174,8 +119,8 @@ struct Ignore {
 }
 
 /// The ignore file with the lines that it lacks.
-fn extended_ignore(directory: &Path) -> Result<Ignore, Failure> {
-    let path = directory.join(IGNORE);
+fn read_ignore(directory: &Path) -> Result<Ignore, Failure> {
+    let path = directory.join(NAMES.ignore);
     let refused = |what: &str| {
         Failure::new(
             Exit::USAGE,
@@ -203,31 +148,15 @@ fn extended_ignore(directory: &Path) -> Result<Ignore, Failure> {
             FileState::Extended
         }
     };
-    let missing: Vec<&str> = IGNORED
-        .iter()
-        .copied()
-        .filter(|line| {
-            !bytes
-                .split(|b| *b == b'\n')
-                .any(|l| l.trim_ascii() == line.as_bytes())
-        })
-        .collect();
-    if missing.is_empty() {
-        return Ok(Ignore {
+    Ok(match extended_ignore(&bytes) {
+        None => Ignore {
             state: FileState::Kept,
             bytes: None,
-        });
-    }
-    if !bytes.is_empty() && !bytes.ends_with(b"\n") {
-        bytes.push(b'\n');
-    }
-    for line in missing {
-        bytes.extend_from_slice(line.as_bytes());
-        bytes.push(b'\n');
-    }
-    Ok(Ignore {
-        state,
-        bytes: Some(bytes),
+        },
+        extended @ Some(_) => Ignore {
+            state,
+            bytes: extended,
+        },
     })
 }
 

@@ -1,12 +1,10 @@
 //! `cto logs`: what backend, checks and harness left behind.
 
-use cto_contract::artifact::{BACKEND_DIR, TEST_LOG};
 use cto_contract::outputs::{LogFile, LogsOutput, LogsTag};
-use cto_evidence::pack::PackDir;
+use cto_runner::pack_file::{self, LogKind};
 
 use super::Outcome;
-use crate::failure::{Exit, Failure};
-use crate::pack_file;
+use crate::failure::Exit;
 use crate::session::Session;
 
 /// Print the logs of a run
@@ -42,33 +40,13 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         )?)?;
         return Ok(Exit::DONE);
     }
-    let everything = !args.backend && !args.tests && !args.events;
-    let mut names = Vec::new();
-    if args.backend || everything {
-        let dir = PackDir::open(&found.pack).map_err(|e| {
-            Failure::io(
-                "file_unreadable",
-                format!("could not open `{}`", found.pack.display()),
-                &e,
-            )
-        })?;
-        names.extend(
-            dir.walk()
-                .files
-                .into_iter()
-                .map(|f| f.path)
-                .filter(|p| p.split('/').next() == Some(BACKEND_DIR)),
-        );
-    }
-    if args.tests || everything {
-        names.push(TEST_LOG.to_owned());
-    }
-    let mut files = Vec::new();
-    for name in names {
-        if let Some(bytes) = pack_file::read(&found.pack, &name)? {
-            files.push((name, bytes));
-        }
-    }
+    let kinds: &[LogKind] = match (args.events, args.backend, args.tests) {
+        (true, _, _) => &[],
+        (false, true, false) => &[LogKind::Backend],
+        (false, false, true) => &[LogKind::Tests],
+        (false, true, true) | (false, false, false) => &[LogKind::Backend, LogKind::Tests],
+    };
+    let files = pack_file::logs(&found.pack, kinds)?;
     if session.printer.json {
         let events = if args.events {
             pack_file::events(&found.pack)?

@@ -6,13 +6,13 @@ use cto_contract::blocker::BlockerCode;
 use cto_contract::event::RunEvent;
 use cto_contract::words::{Lane, RunStatus, Stage};
 use cto_rules::views::progress::progress;
-use cto_runner::{Catalog, Harness, RepositoryTask, RunRequest, RunResult, Task};
+use cto_runner::{
+    Catalog, Harness, RepositoryTask, RunRequest, RunResult, Task, pack_file, read_contract,
+};
 
 use super::{Outcome, plan};
-use crate::contract_file;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::pack_file;
 use crate::printer::{BAD, GOOD, Page, STRONG, WARN};
 use crate::sandbox_args::SandboxArgs;
 use crate::session::Session;
@@ -97,7 +97,7 @@ impl Args {
             })?;
             return Ok(Task::Repository(RepositoryTask {
                 path,
-                contract: contract_file::read(contract)?,
+                contract: read_contract(contract)?,
                 rev: self.base.clone(),
             }));
         };

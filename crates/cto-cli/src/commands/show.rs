@@ -4,12 +4,12 @@ use cto_contract::report::Report;
 use cto_contract::text::{one_line, shorten};
 use cto_contract::verification::CommandResult;
 use cto_rules::views::progress::warning;
+use cto_runner::pack_file;
 
 use super::Outcome;
 use super::run::status_word;
 use super::verify::claims;
 use crate::failure::Exit;
-use crate::pack_file;
 use crate::printer::{BAD, FAINT, GOOD, Page, STRONG, WARN};
 use crate::session::Session;
 

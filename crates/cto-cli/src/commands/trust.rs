@@ -1,10 +1,8 @@
 //! `cto trust`: which keys make an origin known.
 
-use cto_contract::ids::Digest;
-use cto_contract::outputs::{TrustListOutput, TrustListTag, TrustOutput, TrustTag};
+use cto_contract::outputs::TrustListOutput;
 use cto_contract::time::Utc;
-use cto_contract::trust::{TrustSchema, TrustedKey};
-use cto_runner::add_trusted;
+use cto_runner::{NewTrust, list_trust, revoke_key, trust_key};
 
 use super::Outcome;
 use super::verify::read_key;
@@ -57,104 +55,41 @@ enum Command {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let config = session.config()?;
-    match &args.command {
-        Command::List => list(&config, session)?,
+    let changed = match &args.command {
+        Command::List => {
+            list(&list_trust(&config), session)?;
+            return Ok(Exit::DONE);
+        }
         Command::Add {
             key,
             name,
             valid_from,
             valid_until,
         } => {
-            let key = read_key(key)?;
-            let keyid: Digest = key.keyid();
-            if valid_until.is_some_and(|until| until <= *valid_from) {
-                return Err(Failure::new(
-                    Exit::USAGE,
-                    "trust_period_empty",
-                    "the key would end before it begins to count",
-                ));
-            }
-            if config
-                .trusted
-                .iter()
-                .any(|k| k.keyid == keyid && k.revoked_at.is_some())
-            {
-                return Err(Failure::new(
-                    Exit::USAGE,
-                    "trust_revoked",
-                    format!("key {} was revoked", keyid.short()),
-                )
-                .hint("a revoked key stays revoked: whoever holds it can write any date"));
-            }
-            let record = TrustedKey {
-                schema: TrustSchema,
+            let new = NewTrust {
+                key: read_key(key)?,
                 name: name.clone(),
-                keyid,
-                public_key: key.to_base64(),
                 valid_from: *valid_from,
                 valid_until: *valid_until,
-                revoked_at: None,
             };
-            save(&config, record, session)?;
+            trust_key(&config, new)?
         }
-        Command::Revoke { keyid } => {
-            let mut matches: Vec<&TrustedKey> = config
-                .trusted
-                .iter()
-                .filter(|k| !keyid.is_empty() && k.keyid.as_str().starts_with(keyid.as_str()))
-                .collect();
-            let (Some(key), true) = (matches.pop(), matches.is_empty()) else {
-                let code = if config
-                    .trusted
-                    .iter()
-                    .any(|k| k.keyid.as_str().starts_with(keyid.as_str()))
-                {
-                    "key_ambiguous"
-                } else {
-                    "key_unknown"
-                };
-                return Err(Failure::new(
-                    Exit::USAGE,
-                    code,
-                    format!(
-                        "`{}` is not the beginning of one trusted key's id",
-                        cto_contract::text::shorten(keyid, 80)
-                    ),
-                )
-                .hint("`cto trust list` shows them"));
-            };
-            let mut record = key.clone();
-            record.revoked_at = record.revoked_at.or_else(|| Some(cto_runner::now()));
-            save(&config, record, session)?;
-        }
+        Command::Revoke { keyid } => revoke_key(&config, keyid, cto_runner::now())?,
+    };
+    if session.printer.json {
+        session.printer.document(&changed)?;
+    } else {
+        session.printer.talk(&format!("wrote {}", changed.path));
     }
     Ok(Exit::DONE)
 }
 
-fn save(config: &cto_runner::Config, record: TrustedKey, session: &Session) -> Result<(), Failure> {
-    let path = add_trusted(&record, &config.trust_dir())?;
+fn list(output: &TrustListOutput, session: &Session) -> Result<(), Failure> {
     if session.printer.json {
-        return session.printer.document(&TrustOutput {
-            schema_version: TrustTag,
-            key: record,
-            path: path.display().to_string(),
-        });
+        return session.printer.document(output);
     }
-    session.printer.talk(&format!("wrote {}", path.display()));
-    Ok(())
-}
-
-fn list(config: &cto_runner::Config, session: &Session) -> Result<(), Failure> {
-    if session.printer.json {
-        let directory = config.trust_dir().display().to_string();
-        return session.printer.document(&TrustListOutput {
-            schema_version: TrustListTag,
-            directory,
-            keys: config.trusted.clone(),
-        });
-    }
-    let rows: Vec<Vec<String>> = config
-        .trusted
+    let rows: Vec<Vec<String>> = output
+        .keys
         .iter()
         .map(|k| {
             let until = match (k.revoked_at, k.valid_until) {

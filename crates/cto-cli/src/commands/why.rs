@@ -4,17 +4,13 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use cto_contract::artifact::TASK_CONTRACT;
-use cto_contract::outputs::{SubjectKind, WhyOutput, WhyTag};
 use cto_contract::task::TaskContract;
 use cto_contract::text::one_line;
-use cto_contract::words::Action;
-use cto_rules::why::{Verdict, Why, why_action, why_path};
+use cto_rules::why::why;
+use cto_runner::{pack_file, read_contract};
 
 use super::Outcome;
-use crate::contract_file;
 use crate::failure::{Exit, Failure};
-use crate::pack_file;
 use crate::printer::{BAD, GOOD};
 use crate::session::Session;
 
@@ -44,30 +40,19 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let contract = contract(args, session)?;
-    let why = answer(args, &contract)?;
+    let why = why(&contract, args.subject.as_bytes())
+        .map_err(|error| Failure::of(Exit::USAGE, "path_not_a_file", &error).hint(error.hint()))?;
+    let answer = why.document(contract.task_id);
     if session.printer.json {
-        session.printer.document(&WhyOutput {
-            schema_version: WhyTag,
-            kind: match why.verdict {
-                Verdict::Path(_) => SubjectKind::Path,
-                Verdict::Action(_) => SubjectKind::Action,
-            },
-            subject: why.subject,
-            task_id: contract.task_id,
-            verdict: why.verdict.as_str().to_owned(),
-            allowed: why.verdict.is_allowed(),
-            decided_by: why.decided_by,
-            sentence: why.sentence,
-            hint: why.hint,
-        })?;
+        session.printer.document(&answer)?;
         return Ok(Exit::DONE);
     }
     let mut page = session.printer.page();
-    let style = if why.verdict.is_allowed() { GOOD } else { BAD };
-    page.styled(style, &why.verdict.as_str().replace('_', " "))
+    let style = if answer.allowed { GOOD } else { BAD };
+    page.styled(style, &answer.verdict.replace('_', " "))
         .text("  ")
-        .line(&one_line(&why.sentence));
-    if let Some(hint) = &why.hint {
+        .line(&one_line(&answer.sentence));
+    if let Some(hint) = &answer.hint {
         page.text("  next: ").line(hint);
     }
     session.printer.show(&page)?;
@@ -76,41 +61,8 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
 
 fn contract(args: &Args, session: &Session) -> Result<TaskContract, Failure> {
     if let Some(file) = &args.contract {
-        return contract_file::read(file);
+        return Ok(read_contract(file)?);
     }
     let found = session.find(args.run.as_deref().unwrap_or("latest"))?;
-    let bytes = pack_file::require(&found.pack, TASK_CONTRACT)?;
-    TaskContract::read(TASK_CONTRACT, &bytes)
-        .map_err(|e| Failure::of(Exit::EVIDENCE, "contract_invalid", &e))
-}
-
-fn answer(args: &Args, contract: &TaskContract) -> Result<Why, Failure> {
-    if let Some(action) = args.subject.to_str().and_then(|s| s.parse::<Action>().ok()) {
-        return Ok(why_action(contract, action));
-    }
-    let mut path = args.subject.as_bytes();
-    while let Some(rest) = path.strip_prefix(b"./") {
-        path = rest;
-    }
-    let refused = |what: &str, hint: &str| {
-        Err(Failure::new(
-            Exit::USAGE,
-            "path_not_a_file",
-            format!("`{}` {what}", one_line(&args.subject.to_string_lossy())),
-        )
-        .hint(hint))
-    };
-    if path.starts_with(b"/") {
-        return refused(
-            "is absolute",
-            "name the path as it is in the repository, such as src/app.py",
-        );
-    }
-    if path.is_empty() || path.ends_with(b"/") || path == b"." {
-        return refused(
-            "names a directory",
-            "rules are about files: name one in it, there or not",
-        );
-    }
-    Ok(why_path(contract, path))
+    Ok(pack_file::contract(&found.pack)?)
 }

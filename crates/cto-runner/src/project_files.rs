@@ -6,12 +6,25 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cto_rules::project::{KEY_FILE_BYTES_MAX, KEY_FILES, Place, ProjectFacts, ProjectTree};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
 
-use crate::failure::{Exit, Failure};
+/// A directory that can't be looked at.
+#[derive(Debug, thiserror::Error)]
+#[error("`{path}` can't be read as a directory")]
+pub struct ProjectError {
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+impl ProjectError {
+    /// Machine-readable code of the error.
+    pub const fn code(&self) -> &'static str {
+        "directory_unreadable"
+    }
+}
 
 /// Most entries that are listed.
 const ENTRIES_MAX: usize = 200_000;
@@ -36,7 +49,7 @@ const SKIPPED: &[&str] = &[
 ];
 
 /// Lists a directory and reads its key files.
-pub(crate) fn tree(directory: &Path) -> Result<ProjectTree, Failure> {
+pub(crate) fn tree(directory: &Path) -> Result<ProjectTree, ProjectError> {
     let root = open_root(directory)?;
     let mut facts = ProjectTree {
         complete: true,
@@ -55,7 +68,7 @@ pub(crate) fn tree(directory: &Path) -> Result<ProjectTree, Failure> {
 }
 
 /// The same, with the directory's name and the places beside the tree. `home` is the operator's.
-pub(crate) fn project_facts(directory: &Path, home: Option<&str>) -> Result<ProjectFacts, Failure> {
+pub fn project_facts(directory: &Path, home: Option<&str>) -> Result<ProjectFacts, ProjectError> {
     let tree = tree(directory)?;
     let whole = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     let is_there = |place: &Place| {
@@ -78,24 +91,19 @@ pub(crate) fn project_facts(directory: &Path, home: Option<&str>) -> Result<Proj
 }
 
 /// True when the directory is the top of a repository.
-pub(crate) fn is_repository(directory: &Path) -> bool {
+pub fn is_repository(directory: &Path) -> bool {
     directory.join(".git").symlink_metadata().is_ok()
 }
 
-fn open_root(directory: &Path) -> Result<OwnedFd, Failure> {
+fn open_root(directory: &Path) -> Result<OwnedFd, ProjectError> {
     rustix::fs::open(
         directory,
         OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
         Mode::empty(),
     )
-    .map_err(|errno| {
-        let mut failure = Failure::new(
-            Exit::USAGE,
-            "directory_unreadable",
-            format!("`{}` can't be read as a directory", directory.display()),
-        );
-        failure.causes.push(std::io::Error::from(errno).to_string());
-        failure
+    .map_err(|errno| ProjectError {
+        path: directory.to_owned(),
+        source: errno.into(),
     })
 }
 

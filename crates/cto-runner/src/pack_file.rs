@@ -1,0 +1,216 @@
+//! Files of a pack, read for showing: by directory descriptor, no link followed, size capped.
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use cto_contract::artifact::{
+    BACKEND_DIR, ELIGIBILITY, EVENTS, REPORT_JSON, TASK_CONTRACT, TEST_LOG,
+};
+use cto_contract::document::DocumentError;
+use cto_contract::eligibility::EligibilityDecision;
+use cto_contract::event::RunEvent;
+use cto_contract::report::Report;
+use cto_contract::task::TaskContract;
+use cto_evidence::chain::{ChainError, read_log};
+use cto_evidence::pack::PackDir;
+use cto_evidence::withheld::{WITHHELD, read_withheld};
+use serde::de::DeserializeOwned;
+
+/// Most bytes of one file that is shown.
+const SHOWN_BYTES_MAX: u64 = 512 << 20;
+
+/// A file of a pack that can't be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum PackFileError {
+    #[error("could not read `{path}`")]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("`{path}` is not a regular file")]
+    Special { path: PathBuf },
+    #[error("`{path}` is larger than the {SHOWN_BYTES_MAX} bytes that are shown")]
+    Oversized { path: PathBuf },
+    #[error("`{name}` was withheld when this pack was exported")]
+    Withheld { name: String },
+    #[error("there is no `{path}`")]
+    Missing { path: PathBuf },
+    #[error("the report of `{pack}` can't be read")]
+    Report {
+        pack: PathBuf,
+        source: serde_json::Error,
+    },
+    #[error("the decision of `{pack}` can't be read")]
+    Decision {
+        pack: PathBuf,
+        source: serde_json::Error,
+    },
+    #[error("the contract of `{pack}` can't be read")]
+    Contract {
+        pack: PathBuf,
+        source: DocumentError,
+    },
+    #[error("the log of `{pack}` can't be read")]
+    Log { pack: PathBuf, source: ChainError },
+}
+
+impl PackFileError {
+    /// Machine-readable code of the error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } => "file_unreadable",
+            Self::Special { .. } => "file_special",
+            Self::Oversized { .. } => "file_oversized",
+            Self::Withheld { .. } => "file_withheld",
+            Self::Missing { .. } => "file_missing",
+            Self::Report { .. } => "report_malformed",
+            Self::Decision { .. } => "decision_malformed",
+            Self::Contract { .. } => "contract_invalid",
+            Self::Log { .. } => "log_broken",
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Withheld { .. } => "ask whoever exported it for the whole pack",
+            Self::Missing { .. } => {
+                "a run that still goes on has no report yet: `cto watch` follows it; one that crashed is sealed by \
+                 `cto recover`"
+            }
+            Self::Unreadable { .. }
+            | Self::Special { .. }
+            | Self::Oversized { .. }
+            | Self::Report { .. }
+            | Self::Decision { .. }
+            | Self::Contract { .. }
+            | Self::Log { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// Reads a file; none when it is not there.
+pub fn read(pack: &Path, name: &str) -> Result<Option<Vec<u8>>, PackFileError> {
+    let path = || pack.join(name);
+    let failed = |source| PackFileError::Unreadable {
+        path: path(),
+        source,
+    };
+    let dir = PackDir::open(pack).map_err(failed)?;
+    let file = match dir.open_path(name) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(failed(e)),
+    };
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(PackFileError::Special { path: path() });
+    }
+    let mut bytes = Vec::new();
+    file.take(SHOWN_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    if bytes.len() as u64 > SHOWN_BYTES_MAX {
+        return Err(PackFileError::Oversized { path: path() });
+    }
+    Ok(Some(bytes))
+}
+
+/// Reads a file that must be there.
+pub fn require(pack: &Path, name: &str) -> Result<Vec<u8>, PackFileError> {
+    match read(pack, name)? {
+        Some(bytes) => Ok(bytes),
+        None if is_withheld(pack, name)? => Err(PackFileError::Withheld {
+            name: name.to_owned(),
+        }),
+        None => Err(PackFileError::Missing {
+            path: pack.join(name),
+        }),
+    }
+}
+
+fn is_withheld(pack: &Path, name: &str) -> Result<bool, PackFileError> {
+    let listed = read(pack, WITHHELD)?;
+    Ok(listed
+        .and_then(|bytes| read_withheld(&bytes).ok())
+        .is_some_and(|paths| paths.contains(name)))
+}
+
+fn parsed<T: DeserializeOwned>(
+    pack: &Path,
+    name: &str,
+    malformed: impl FnOnce(PathBuf, serde_json::Error) -> PackFileError,
+) -> Result<(Vec<u8>, T), PackFileError> {
+    let bytes = require(pack, name)?;
+    match serde_json::from_slice(&bytes) {
+        Ok(value) => Ok((bytes, value)),
+        Err(source) => Err(malformed(pack.to_owned(), source)),
+    }
+}
+
+/// Reads the report of a pack: its bytes and what they say.
+pub fn report(pack: &Path) -> Result<(Vec<u8>, Report), PackFileError> {
+    parsed(pack, REPORT_JSON, |pack, source| PackFileError::Report {
+        pack,
+        source,
+    })
+}
+
+/// Reads what was decided before a run.
+pub fn decision(pack: &Path) -> Result<EligibilityDecision, PackFileError> {
+    let read = parsed(pack, ELIGIBILITY, |pack, source| PackFileError::Decision {
+        pack,
+        source,
+    });
+    Ok(read?.1)
+}
+
+/// Reads the contract of a run.
+pub fn contract(pack: &Path) -> Result<TaskContract, PackFileError> {
+    let bytes = require(pack, TASK_CONTRACT)?;
+    TaskContract::read(TASK_CONTRACT, &bytes).map_err(|source| PackFileError::Contract {
+        pack: pack.to_owned(),
+        source,
+    })
+}
+
+/// Reads the log of a pack as far as it is whole.
+pub fn events(pack: &Path) -> Result<Vec<RunEvent>, PackFileError> {
+    let bytes = require(pack, EVENTS)?;
+    let whole = bytes
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |end| end + 1);
+    let log = read_log(&bytes[..whole]).map_err(|source| PackFileError::Log {
+        pack: pack.to_owned(),
+        source,
+    })?;
+    Ok(log.events)
+}
+
+/// Whose output is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogKind {
+    Backend,
+    Tests,
+}
+
+/// Reads the raw output of backend and checks: names and bytes.
+pub fn logs(pack: &Path, kinds: &[LogKind]) -> Result<Vec<(String, Vec<u8>)>, PackFileError> {
+    let mut names = Vec::new();
+    if kinds.contains(&LogKind::Backend) {
+        let dir = PackDir::open(pack).map_err(|source| PackFileError::Unreadable {
+            path: pack.to_owned(),
+            source,
+        })?;
+        let paths = dir.walk().files.into_iter().map(|file| file.path);
+        names.extend(paths.filter(|p| p.split('/').next() == Some(BACKEND_DIR)));
+    }
+    if kinds.contains(&LogKind::Tests) {
+        names.push(TEST_LOG.to_owned());
+    }
+    let mut files = Vec::new();
+    for name in names {
+        if let Some(bytes) = read(pack, &name)? {
+            files.push((name, bytes));
+        }
+    }
+    Ok(files)
+}
