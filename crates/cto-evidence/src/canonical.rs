@@ -2,7 +2,8 @@
 
 use std::io::{self, Read};
 
-use cto_contract::ids::Digest;
+use cto_contract::eligibility::DecisionBasis;
+use cto_contract::ids::{DecisionId, Digest};
 use serde::Serialize;
 use serde_json::{Number, Value};
 use sha2::{Digest as _, Sha256};
@@ -34,6 +35,15 @@ pub fn to_canonical<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Canonic
 /// SHA-256 of a value's RFC 8785 form.
 pub fn digest_of<T: Serialize + ?Sized>(value: &T) -> Result<Digest, CanonicalError> {
     to_canonical(value).map(|bytes| sha256(&bytes))
+}
+
+/// The id of an Eligibility Decision, from what it rests on.
+#[expect(
+    clippy::expect_used,
+    reason = "words, flags and one digit always have a canonical form"
+)]
+pub fn decision_id(basis: &DecisionBasis<'_>) -> DecisionId {
+    DecisionId::of(&digest_of(basis).expect("a decision has a canonical form"))
 }
 
 /// SHA-256 of bytes.

@@ -4,6 +4,7 @@ mod addenda;
 mod change;
 mod claims;
 mod documents;
+mod eligibility;
 mod files;
 mod findings;
 mod freshness;
@@ -188,6 +189,7 @@ fn judge(files: &Files, documents: &Documents, done: &mut Checked, findings: &mu
         change::check(report, &facts, contract, Patch::Withheld(digest), findings);
     }
     verdict::check_story(report, log, &facts, documents, findings);
+    eligibility::check(log, &facts, documents, findings);
     verdict::check_verdict(report, &facts, documents, findings);
     done.checks.push(VerifyCheck::Verdict);
 }

@@ -1,23 +1,36 @@
-//! Who may run: one decision from gathered facts, with every reason against it and where each fact came from.
+//! Who may run: one decision from facts, with every reason against it and where each fact came from.
 //!
 //! Same facts, same decision. A worse fact never turns a refusal into a selection, and no caller can waive a gate by
-//! saying that it is not needed. The only way to an [`ExecutionGrant`] leads through [`decide`].
+//! saying that it is not needed. What must be looked up is looked up by others: [`decide`] names the one fact it still
+//! needs, the caller finds it and asks again. The only way to an [`ExecutionGrant`] leads through here.
 
 mod facts;
 mod judgement;
+mod lane_gates;
+mod machine_gates;
+mod stage;
+mod task_gates;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use cto_contract::blocker::Blocker;
 use cto_contract::eligibility::{
-    DeniedBackend, EligibilityDecision, EligibilitySchema, Gate, Selected,
+    DecisionBasis, DeniedBackend, Derived, EligibilityDecision, EligibilitySchema, Fact, Gate,
+    GateOutcome, SelectedBackend,
 };
-use cto_contract::text;
-use cto_contract::words::{EscalationPath, Lane, MutationMode, Stage};
+use cto_contract::ids::{DecisionId, Digest};
+use cto_contract::task::TaskContract;
+use cto_contract::words::{Action, EscalationPath, Lane, MutationMode, Stage};
 
 pub use facts::{
-    ApprovalState, EligibilityFacts, GateState, ModelState, Observed, RepositoryState,
+    AccessState, Answer, ApprovalState, Asked, Confinement, EndpointState, Facts, LaneSettings,
+    LookedUp, Probe, RepositoryState, Seen, StartTree, Work,
 };
-use judgement::Judgement;
+use judgement::{Judged, LaneFacts, judge};
+pub use stage::StageAsked;
+
+/// Makes the id of a decision from what it rests on; these rules can't hash.
+pub type IdOf = fn(&DecisionBasis<'_>) -> DecisionId;
 
 /// The right to run one lane once, within a mode. Only [`decide`] makes one.
 #[derive(Debug, PartialEq, Eq)]
@@ -72,82 +85,175 @@ impl ExecutionGrant {
     }
 }
 
-/// What was decided: the record for the pack, and the grant when nothing speaks against it.
+/// What was decided: the record for the pack, and the grant when every required gate is passed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Decision {
     pub record: EligibilityDecision,
     pub grant: Option<ExecutionGrant>,
 }
 
-/// Decides. Collects every missing gate rather than the first, so that the operator fixes all of them in one go.
-pub fn decide(facts: &EligibilityFacts) -> Decision {
-    let judged: Vec<(Gate, Judgement)> = Gate::ALL
-        .iter()
-        .map(|gate| (*gate, judgement::judge(*gate, facts)))
-        .collect();
-    let gates = |wanted: fn(&Judgement) -> bool| {
-        judged
-            .iter()
-            .filter(|(_, j)| wanted(j))
-            .map(|(g, _)| *g)
-            .collect::<Vec<_>>()
+/// The answer of [`decide`].
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// This is to be looked up first.
+    Needs(Probe),
+    Decided(Box<Decision>),
+}
+
+/// Decides, or names the fact that is still needed.
+///
+/// Collects every missing gate rather than the first, so that the operator fixes all of them in one go. What is dear to
+/// look up is asked for only when nothing else stands in the way.
+pub fn decide(facts: &Facts, id_of: IdOf) -> Verdict {
+    let lane_facts = LaneFacts::of_asked(facts);
+    let judged = judge(&lane_facts);
+    if let Some(probe) = next_probe(facts, &judged) {
+        return Verdict::Needs(probe);
+    }
+    let asked = &facts.asked;
+    let about = About {
+        contract: &asked.contract,
+        contract_digest: &asked.contract_digest,
+        lane: asked.lane,
+        stage: lane_facts.stage().stage,
     };
-    let reasons: Vec<_> = judged
-        .iter()
-        .filter_map(|(_, j)| j.refusal().cloned())
-        .collect();
-    let grant = match (reasons.is_empty(), facts.requested_mode) {
-        (true, Some(mode)) => Some(ExecutionGrant {
-            lane: facts.lane,
-            stage: facts.stage,
+    let shown = judged.into_iter().map(Judged::into_fact).collect();
+    let record = about.record(shown, |lane| against(asked, lane), id_of);
+    let grant = record
+        .selected_backend
+        .0
+        .zip(asked.contract.mutation_mode)
+        .map(|(lane, mode)| ExecutionGrant {
+            lane,
+            stage: record.stage,
             mode,
-            needs_approval: facts.approval_required(),
-        }),
-        (true, None) | (false, _) => None,
+            needs_approval: record.approval_required,
+        });
+    Verdict::Decided(Box::new(Decision { record, grant }))
+}
+
+/// The record of a run that ended before a decision: nothing was looked at, and nothing may run.
+pub fn undecided(
+    contract: &TaskContract,
+    contract_digest: &Digest,
+    (lane, stage): (Lane, Stage),
+    id_of: IdOf,
+) -> EligibilityDecision {
+    let about = About {
+        contract,
+        contract_digest,
+        lane,
+        stage,
     };
-    let refusal = reasons
+    let fact = |gate: &Gate| Fact {
+        gate: *gate,
+        value: None,
+        source: "the run ended before a decision".to_owned(),
+        checked_at: None,
+        outcome: GateOutcome::Unknown,
+        refusal: None,
+    };
+    about.record(Gate::ALL.iter().map(fact).collect(), |_| Vec::new(), id_of)
+}
+
+/// The cheapest fact that is missing and may be asked for.
+fn next_probe(facts: &Facts, judged: &[Judged]) -> Option<Probe> {
+    let is_refused = judged.iter().any(|j| j.refusal().is_some());
+    let is_dear = |probe: &Probe| facts.asked.is_dear(*probe);
+    judged
         .iter()
-        .map(|b| b.message.as_str())
-        .collect::<Vec<_>>()
-        .join("; ");
-    let denied = |lane: &Lane| match (*lane == facts.lane, grant.is_some()) {
-        (true, true) => None,
-        (true, false) => Some(DeniedBackend {
-            backend: *lane,
-            reason: text::shorten(&refusal, 1000),
-        }),
-        (false, _) => Some(DeniedBackend {
-            backend: *lane,
-            reason: "not asked for".to_owned(),
-        }),
+        .filter_map(Judged::unknown)
+        .filter(|probe| !facts.is_left_out(*probe))
+        .filter(|probe| !is_refused || !is_dear(probe))
+        .min_by_key(|probe| (is_dear(probe), *probe))
+}
+
+/// What stands against a lane that was not asked for, by what is known without looking.
+fn against(asked: &Asked, lane: Lane) -> Vec<Blocker> {
+    let lane_facts = LaneFacts {
+        asked,
+        lane,
+        looked_up: &LookedUp::default(),
     };
-    let record = EligibilityDecision {
-        schema_version: EligibilitySchema,
-        decision_id: facts.decision_id.clone(),
-        task_id: facts.task_id.clone(),
-        selected_backend: if grant.is_some() {
-            facts.lane.into()
-        } else {
-            Selected::None
-        },
-        denied_backends: Lane::ALL.iter().filter_map(denied).collect(),
-        risk_class: facts.risk_class,
-        stage: facts.stage,
-        required_gates: gates(|j| !matches!(j, Judgement::NotRequired)),
-        passed_gates: gates(|j| matches!(j, Judgement::Passed)),
-        missing_gates: gates(|j| matches!(j, Judgement::Missing(_))),
-        allowed_mutation_mode: grant
-            .as_ref()
-            .map_or(MutationMode::None, ExecutionGrant::mode),
-        approval_required: facts.approval_required(),
-        reasons,
-        // No operator's act makes a protected thing changeable.
-        escalation_path: if facts.risk_class.is_protected() {
-            EscalationPath::Blocked
-        } else {
-            EscalationPath::Operator
-        },
-        facts: Gate::ALL.iter().map(|gate| facts.shown(*gate)).collect(),
-    };
-    Decision { record, grant }
+    let judged = judge(&lane_facts);
+    judged.iter().filter_map(Judged::refusal).cloned().collect()
+}
+
+/// Whether somebody must approve: by the mode, or by the contract.
+fn needs_approval(contract: &TaskContract) -> bool {
+    contract.approval_required || contract.mutation_mode >= Some(MutationMode::SandboxRepo)
+}
+
+/// Where a refusal goes next.
+fn escalation(contract: &TaskContract) -> EscalationPath {
+    // No operator's act makes a protected thing changeable.
+    if contract.risk_class.is_protected() {
+        return EscalationPath::Blocked;
+    }
+    let is_core = contract.mutation_mode == Some(MutationMode::CandidateDefault)
+        || contract
+            .permitted_actions
+            .contains(&Action::CortexCoreMutation);
+    if is_core {
+        EscalationPath::CoreRoute
+    } else {
+        EscalationPath::Operator
+    }
+}
+
+/// What a decision is about.
+struct About<'a> {
+    contract: &'a TaskContract,
+    contract_digest: &'a Digest,
+    lane: Lane,
+    stage: Stage,
+}
+
+impl About<'_> {
+    fn record(
+        &self,
+        facts: Vec<Fact>,
+        against: impl Fn(Lane) -> Vec<Blocker>,
+        id_of: IdOf,
+    ) -> EligibilityDecision {
+        let derived = Derived::from_facts(&facts);
+        let contract = self.contract;
+        let mode = contract.mutation_mode.filter(|_| derived.is_eligible);
+        let selected = mode.map(|_| self.lane);
+        let denied = Lane::ALL
+            .iter()
+            .copied()
+            .filter(|lane| Some(*lane) != selected);
+        let denied = denied.map(|lane| DeniedBackend {
+            backend: lane,
+            asked_for: lane == self.lane,
+            reasons: if lane == self.lane {
+                derived.reasons.clone()
+            } else {
+                against(lane)
+            },
+        });
+        let mut record = EligibilityDecision {
+            schema_version: EligibilitySchema,
+            // Replaced below: the id rests on all the rest.
+            decision_id: DecisionId::of(self.contract_digest),
+            task_id: contract.task_id.clone(),
+            contract_digest: self.contract_digest.clone(),
+            requested_backend: self.lane,
+            selected_backend: SelectedBackend(selected),
+            denied_backends: denied.collect(),
+            risk_class: contract.risk_class,
+            stage: self.stage,
+            required_gates: derived.required_gates,
+            passed_gates: derived.passed_gates,
+            missing_gates: derived.missing_gates,
+            allowed_mutation_mode: mode.unwrap_or(MutationMode::None),
+            approval_required: needs_approval(contract),
+            reasons: derived.reasons,
+            escalation_path: escalation(contract),
+            facts,
+        };
+        record.decision_id = id_of(&record.basis());
+        record
+    }
 }

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use cto_contract::blocker::{Blocker, BlockerCode, status_of};
-use cto_contract::eligibility::Selected;
 use cto_contract::event::{
     ApprovalConsumed, BackendFinished, BackendStop, DiffChecked, EligibilityDecided, EventKind,
     EventType, GateBlocked, PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered,
@@ -233,7 +232,7 @@ impl RunState {
     pub fn is_eligible(&self) -> bool {
         self.eligibility
             .as_ref()
-            .is_some_and(|e| e.decision.selected_backend != Selected::None)
+            .is_some_and(|e| e.decision.selected_backend.0.is_some())
     }
 }
 

@@ -42,6 +42,14 @@ impl Chosen {
             SandboxChoice::Docker | SandboxChoice::None => false,
         }
     }
+
+    /// Whether only a launch shows what it does here. The kernel itself can be asked.
+    pub const fn is_known_by_trial(self) -> bool {
+        match self.provider {
+            SandboxChoice::Native | SandboxChoice::None => false,
+            SandboxChoice::Bwrap | SandboxChoice::Podman | SandboxChoice::Docker => true,
+        }
+    }
 }
 
 /// A choice that can't be meant.

@@ -10,9 +10,9 @@ use cto_contract::config::ProviderConfig;
 use cto_contract::event::AskedModel;
 use cto_contract::lanes::ProgramSource;
 use cto_contract::text::shorten;
-use cto_contract::words::{Lane, NetworkClass, SandboxClass};
+use cto_contract::words::{Lane, NetworkClass};
 use cto_egress::{Api, Authorities, Budget, Route, Secret, Upstream};
-use cto_rules::eligibility::ModelState;
+use cto_rules::eligibility::{AccessState, EndpointState};
 use cto_sandbox::{
     End, LaunchRequest, Launcher, Limits, Network, Recorder, Root, SandboxMessage, StopToken,
     Stream, TreeLimits,
@@ -64,29 +64,17 @@ pub(crate) fn asked(harness: &Harness, lane: Lane, network: NetworkClass) -> Opt
     (asked.provider.is_some() || asked.model.is_some()).then_some(asked)
 }
 
-/// Looks at what is named, and touches nothing.
-pub(crate) fn look(
-    harness: &Harness,
-    lane: Lane,
-    network: NetworkClass,
-    (class, has_endpoint): (SandboxClass, bool),
-) -> (ModelState, Option<Upstream>) {
-    let (Some(name), NetworkClass::Model) = (lane.base_url(), network) else {
-        return (ModelState::NotNeeded, None);
-    };
-    let Some(url) = harness.env.get(&name) else {
-        return (ModelState::EndpointMissing { name }, None);
-    };
-    match Upstream::parse(url) {
-        Err(error) => {
-            let why = error.to_string();
-            (ModelState::EndpointInvalid { name, why }, None)
-        }
-        Ok(_) if class < SandboxClass::Process || !has_endpoint => {
-            (ModelState::Unconfined(class), None)
-        }
-        Ok(upstream) => (ModelState::Ready, Some(upstream)),
-    }
+/// Looks at what the environment names, and touches nothing.
+pub(crate) fn endpoint(env: &Environment, lane: Lane) -> Result<Upstream, EndpointState> {
+    let name = lane.base_url();
+    let url = name.and_then(|name| env.get(&name));
+    let url = url.ok_or(EndpointState::Absent)?;
+    Upstream::parse(url).map_err(|error| EndpointState::Invalid(error.to_string()))
+}
+
+/// Whether a program of the operator's must be started to have the key.
+pub(crate) fn key_is_a_command(harness: &Harness, lane: Lane) -> bool {
+    provider(harness, lane).is_ok_and(|p| p.key_env.is_none() && !p.credential_command.is_empty())
 }
 
 /// Gets the key and looks the endpoint up. Only for a run that nothing else speaks against.
@@ -95,15 +83,15 @@ pub(crate) fn open(
     lane: Lane,
     upstream: Upstream,
     stop: &StopToken,
-) -> Result<Opened, ModelState> {
+) -> Result<Opened, AccessState> {
     let settings = provider(harness, lane)?;
-    let key = key(harness, &settings, stop).map_err(ModelState::KeyUnavailable)?;
+    let key = key(harness, &settings, stop).map_err(AccessState::KeyUnavailable)?;
     let mut secrets = Vec::new();
     let key = match key {
         None => None,
         Some(text) => {
             let key = Secret::new(&text)
-                .map_err(|error| ModelState::KeyUnavailable(format!("no key: {error}")))?;
+                .map_err(|error| AccessState::KeyUnavailable(format!("no key: {error}")))?;
             secrets.push(("model_key".to_owned(), text.trim().as_bytes().to_vec()));
             Some(key)
         }
@@ -113,21 +101,15 @@ pub(crate) fn open(
         Some(path) => Authorities::File(path.into()),
     };
     let upstream = upstream.with_key(key).with_authorities(authorities);
-    let route = Route::open(upstream).map_err(|error| ModelState::Unusable(error_chain(&error)))?;
+    let route =
+        Route::open(upstream).map_err(|error| AccessState::Unusable(error_chain(&error)))?;
     let words = route.telling_words().into_iter();
     secrets.extend(words.map(|word| ("model_endpoint".to_owned(), word.into_bytes())));
     Ok(Opened { route, secrets })
 }
 
-/// Caps that nobody could hold: there is no price list, and an agent without a model spends nothing.
-pub(crate) fn unmeterable(
-    lane: Lane,
-    network: NetworkClass,
-    limits: &cto_contract::task::Limits,
-) -> Vec<String> {
-    if lane.base_url().is_none() || network == NetworkClass::None {
-        return Vec::new();
-    }
+/// Caps that nobody could hold while a model is asked: there is no price list.
+pub(crate) fn unmeterable(limits: &cto_contract::task::Limits) -> Vec<String> {
     let blind = cto_egress::unmeterable(&budget(limits), &apis());
     let blind = blind.into_iter().map(|name| name.as_str().to_owned());
     let cost = limits.cost.map(|_| "cost".to_owned());
@@ -142,7 +124,7 @@ pub(crate) fn budget(limits: &cto_contract::task::Limits) -> Budget {
     }
 }
 
-fn provider(harness: &Harness, lane: Lane) -> Result<ProviderConfig, ModelState> {
+fn provider(harness: &Harness, lane: Lane) -> Result<ProviderConfig, AccessState> {
     let named = lane
         .model_provider()
         .and_then(|variable| harness.env.get(&variable));
@@ -150,7 +132,7 @@ fn provider(harness: &Harness, lane: Lane) -> Result<ProviderConfig, ModelState>
     match (named, providers.get(named.unwrap_or(PROVIDER_DEFAULT))) {
         (_, Some(settings)) => Ok(settings.clone()),
         (None, None) => Ok(ProviderConfig::default()),
-        (Some(name), None) => Err(ModelState::Unusable(format!(
+        (Some(name), None) => Err(AccessState::Unusable(format!(
             "provider \"{}\" is not in harness.yaml",
             shorten(name, 40)
         ))),

@@ -10,9 +10,8 @@ use cto_contract::event::{
     EventKind, EventType, GateBlocked, RunStarted, Step, StepFinished, StepStarted,
 };
 use cto_contract::ids::{Digest, Nonce, RunId};
-use cto_contract::lanes::Gating;
 use cto_contract::task::TaskContract;
-use cto_contract::words::{Lane, MutationMode, Stage};
+use cto_contract::words::Lane;
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_evidence::chain::LineChain;
 use cto_evidence::writer::PackWriter;
@@ -24,6 +23,7 @@ use cto_store::RunCreated;
 
 use crate::artifact_times::ArtifactTimes;
 use crate::clock;
+use crate::eligibility::stage_asked;
 use crate::harness::{Harness, RunError, RunRequest};
 use crate::inputs::ResolvedInput;
 use crate::inside;
@@ -44,7 +44,6 @@ pub(crate) struct OpenRun<'h> {
     pub(crate) work: PathBuf,
     pub(crate) contract: TaskContract,
     pub(crate) contract_digest: Digest,
-    pub(crate) stage: Stage,
     pub(crate) limits: Effective,
     /// Secrets and endpoints that must not be written anywhere; eligibility adds those of the model.
     pub(crate) secrets: Known,
@@ -113,7 +112,7 @@ impl<'h> OpenRun<'h> {
         observer: Observer<'h>,
     ) -> Result<Self, RunError> {
         let contract = request.task.contract();
-        let stage = stage_of(harness, request);
+        let asked = stage_asked(&harness.env, request.lane, request.stage);
         let limits = limits_of(harness, request, &contract);
         let nonce = Nonce::from_bytes(&clock::random()?);
         let started_boot_ns = clock::boot_ns();
@@ -124,12 +123,8 @@ impl<'h> OpenRun<'h> {
         let first = RunStarted {
             nonce: nonce.clone(),
             harness_version: VERSION.to_owned(),
-            stage,
-            // The first stage starts nothing, whatever the contract asks for.
-            mutation_mode: match stage {
-                Stage::FIRST => MutationMode::None,
-                _ => contract.mutation_mode.unwrap_or(MutationMode::None),
-            },
+            stage: asked.stage,
+            mutation_mode: asked.mode(contract.mutation_mode),
             parent_run_id: request.parent.clone(),
             conformance: request.conformance || request.cheat.is_some(),
             title: contract.title.clone(),
@@ -149,7 +144,6 @@ impl<'h> OpenRun<'h> {
             work,
             contract,
             contract_digest,
-            stage,
             limits,
             stop,
             inputs,
@@ -273,20 +267,6 @@ impl<'h> OpenRun<'h> {
     pub(crate) fn limit_hit(&mut self, step: Step, fact: &LimitFact) -> Result<(), JournalError> {
         self.record(EventKind::LimitExceeded(verdicts::limit_hit(step, fact)))
     }
-}
-
-/// The stage that is asked for: by name, else by the environment.
-pub(crate) fn stage_of(harness: &Harness, request: &RunRequest) -> Stage {
-    let lane = request.lane;
-    let by_environment = lane
-        .stage_gate()
-        .and_then(|name| harness.env.get(&name)?.parse::<u8>().ok())
-        .and_then(|number| Stage::try_from(number).ok());
-    let default = match lane.traits().gating {
-        Gating::Open => Stage::FIXTURE,
-        Gating::Environment | Gating::EnvironmentOrConfig => Stage::FIRST,
-    };
-    request.stage.or(by_environment).unwrap_or(default)
 }
 
 fn limits_of(harness: &Harness, request: &RunRequest, contract: &TaskContract) -> Effective {

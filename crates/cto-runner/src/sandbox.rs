@@ -81,11 +81,6 @@ impl RunSandbox {
         self.launcher.means == Means::Native && self.has_mounts()
     }
 
-    /// What will hold a launch that is not known yet.
-    pub(crate) fn general_plan(&self, limits: &Limits) -> SandboxPlan {
-        sandbox_plan(&self.foresight.before_a_request(), limits, self.from)
-    }
-
     /// What will hold this launch.
     pub(crate) fn plan_of(&self, request: &LaunchRequest, limits: &Limits) -> SandboxPlan {
         sandbox_plan(&self.foresight.of(request), limits, self.from)

@@ -10,7 +10,7 @@ mod prepare;
 mod setup;
 mod verification;
 
-pub(crate) use authority::{Eligible, GatheredFacts, Permission, contract, eligibility, gather};
+pub(crate) use authority::{Eligible, Permission, contract, eligibility};
 pub(crate) use backend::backend;
 pub(crate) use change::{change, policy};
 pub(crate) use complete::{complete, write_missing};

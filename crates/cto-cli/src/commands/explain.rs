@@ -5,11 +5,10 @@ use std::path::Path;
 
 use cto_contract::artifact::TEST_LOG;
 use cto_contract::claim::{Claim, ClaimKind};
-use cto_contract::eligibility::EligibilityDecision;
+use cto_contract::eligibility::{EligibilityDecision, Fact, GateOutcome};
 use cto_contract::event::Scope;
 use cto_contract::outputs::{
     ExplainOutput, ExplainTag, ExplainedBlocker, ExplainedCheck, ExplainedClaim, ExplainedGate,
-    GateVerdict,
 };
 use cto_contract::report::Report;
 use cto_contract::text::{one_line, shorten};
@@ -145,32 +144,15 @@ fn sentence(report: &Report) -> String {
 }
 
 fn gate_rows(decision: &EligibilityDecision) -> Vec<ExplainedGate> {
-    // The decision gives exactly one reason for each missing gate, in the same order.
-    let mut reasons = decision.reasons.iter();
-    decision
-        .facts
-        .iter()
-        .map(|fact| {
-            let verdict = if decision.missing_gates.contains(&fact.gate) {
-                GateVerdict::Missing
-            } else if decision.passed_gates.contains(&fact.gate) {
-                GateVerdict::Passed
-            } else {
-                GateVerdict::NotRequired
-            };
-            ExplainedGate {
-                gate: fact.gate,
-                verdict,
-                value: fact.value.clone(),
-                source: fact.source.clone(),
-                checked_at: fact.checked_at,
-                blocker: match verdict {
-                    GateVerdict::Missing => reasons.next().cloned(),
-                    GateVerdict::Passed | GateVerdict::NotRequired => None,
-                },
-            }
-        })
-        .collect()
+    let row = |fact: &Fact| ExplainedGate {
+        gate: fact.gate,
+        verdict: fact.outcome,
+        value: fact.value.clone(),
+        source: fact.source.clone(),
+        checked_at: fact.checked_at,
+        blocker: fact.refusal.clone(),
+    };
+    decision.facts.iter().map(row).collect()
 }
 
 /// The first lines that a check printed after the change, and whether there were more. A log that is withheld or can't be
@@ -311,14 +293,18 @@ fn shown(page: &mut Page, output: &ExplainOutput, decision: &EligibilityDecision
 pub(crate) fn gates(page: &mut Page, decision: &EligibilityDecision) {
     for row in gate_rows(decision) {
         let (word, style) = match row.verdict {
-            GateVerdict::Passed => ("passed", GOOD),
-            GateVerdict::Missing => ("missing", BAD),
-            GateVerdict::NotRequired => ("not required", FAINT),
+            GateOutcome::Passed => ("passed", GOOD),
+            GateOutcome::Missing => ("missing", BAD),
+            GateOutcome::NotRequired => ("not required", FAINT),
+            GateOutcome::Unknown => ("unknown", WARN),
         };
         page.text("  ")
             .styled(style, &format!("{word:<12}"))
             .text(&format!(" {:<18} ", row.gate))
-            .text(&shorten(&row.value, 120))
+            .text(&shorten(
+                row.value.as_deref().unwrap_or("not looked at"),
+                120,
+            ))
             .text("  ")
             .styled(FAINT, &format!("({})", one_line(&row.source)))
             .end();

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::blocker::{Blocker, BlockerCode};
 use crate::claim::ClaimKind;
-use crate::eligibility::Gate;
+use crate::eligibility::{Gate, GateOutcome};
 use crate::event::ScopedPath;
 use crate::ids::{CaseId, RunId};
 use crate::time::Utc;
@@ -32,19 +32,15 @@ outputs! {
     }
 }
 
-wire_enum! {
-    /// What a decision says about a gate.
-    pub enum GateVerdict { Passed = "passed", Missing = "missing", NotRequired = "not_required" }
-}
-
 /// A gate, its value, and where that came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExplainedGate {
     pub gate: Gate,
-    pub verdict: GateVerdict,
-    pub value: String,
+    pub verdict: GateOutcome,
+    /// Null when it was not looked at.
+    pub value: Option<String>,
     pub source: String,
-    pub checked_at: Utc,
+    pub checked_at: Option<Utc>,
     /// Why it is missing.
     pub blocker: Option<Blocker>,
 }

@@ -39,7 +39,6 @@ pub use engines::{EngineRow, EnginesOutput, EnginesTag};
 pub use error::{ErrorBody, ErrorOutput};
 pub use explain::{
     ExplainOutput, ExplainTag, ExplainedBlocker, ExplainedCheck, ExplainedClaim, ExplainedGate,
-    GateVerdict,
 };
 pub use gc::{GcItem, GcKept, GcOutput, GcProblem, GcTag, ItemKind};
 pub use keys::{KeyOutput, KeyTag, TrustListOutput, TrustListTag, TrustOutput, TrustTag};

@@ -28,7 +28,6 @@ fn output_names_are_frozen() {
     words!(
         BehaviourStatus,
         ExportKind,
-        GateVerdict,
         Health,
         ItemKind,
         RecoveredAs,

@@ -1,11 +1,12 @@
 //! Approvals in a log: told whole they are good; one that nobody gave is found, even when it is signed.
 
 use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::eligibility::Gate;
 use cto_contract::event::{Actor, Approval, ApprovalConsumed, EventKind};
 use cto_contract::report::Report;
 use cto_contract::words::{ApprovalStatus, Lane, MutationMode};
 
-use crate::sample::{self, Pack, Plan, at};
+use crate::sample::{self, Pack, Plan, at, decision, fact};
 use crate::stranger::agree;
 use crate::{check, codes};
 
@@ -64,7 +65,8 @@ fn says_requested(report: &mut Report) {
 fn needing(mut plan: Plan) -> Plan {
     for (_, kind) in &mut plan.events {
         if let EventKind::EligibilityDecided(data) = kind {
-            data.decision.approval_required = true;
+            let facts = [Gate::AllowedPaths, Gate::Approval].map(|gate| fact(gate, None));
+            data.decision = decision(facts.into());
         }
     }
     plan
@@ -77,10 +79,11 @@ fn lacking() -> Plan {
         "approval",
         "it is required",
     )];
-    let mut plan = needing(sample::blocked());
+    let mut plan = sample::blocked();
     for (_, kind) in &mut plan.events {
         if let EventKind::EligibilityDecided(data) = kind {
-            data.decision.reasons = blockers.clone();
+            let refusal = blockers.first().cloned();
+            data.decision = decision(vec![fact(Gate::Approval, refusal)]);
         } else if let EventKind::BackendGateBlocked(data) = kind {
             data.blockers = blockers.clone();
         } else if let EventKind::RunCompleted(data) = kind {

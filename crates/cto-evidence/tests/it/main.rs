@@ -10,6 +10,7 @@ mod approvals;
 mod binary;
 mod chain;
 mod claims;
+mod decisions;
 mod flips;
 mod forge;
 mod good;

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use cto_contract::artifact::FreshnessSource;
 use cto_contract::blocker::{Blocker, BlockerCode};
-use cto_contract::eligibility::{EligibilityDecision, EligibilitySchema, Gate, Selected};
+use cto_contract::eligibility::{
+    DeniedBackend, Derived, EligibilityDecision, EligibilitySchema, Fact, Gate, GateOutcome,
+    SelectedBackend,
+};
 use cto_contract::event::{
     Actor, BackendFinished, BackendStarted, ChangeKind, ChangedPath, DiffChecked,
     EligibilityDecided, EventKind, GateBlocked, PatchApplied, PlanUpdated, Residue, RunCompleted,
@@ -23,7 +26,7 @@ use cto_contract::words::{
     BackendCompletion, ClaimLevel, EscalationPath, FaultClass, Lane, MutationMode, NetworkClass,
     RiskClass, RunStatus, SandboxClass, Stage,
 };
-use cto_evidence::canonical::{digest_of, sha256};
+use cto_evidence::canonical::{decision_id, digest_of, sha256};
 use cto_evidence::key::SigningKey;
 use cto_evidence::seal::Sealed;
 use tempfile::TempDir;
@@ -153,24 +156,58 @@ pub(crate) fn verification() -> Verification {
     }
 }
 
-fn decision(selected: Selected, reasons: Vec<Blocker>) -> EligibilityDecision {
-    EligibilityDecision {
+/// A fact of a gate that is passed, or of one that is not.
+pub(crate) fn fact(gate: Gate, refusal: Option<Blocker>) -> Fact {
+    Fact {
+        gate,
+        value: Some("seen".to_owned()),
+        source: "test".to_owned(),
+        checked_at: Some(at(0)),
+        outcome: if refusal.is_some() {
+            GateOutcome::Missing
+        } else {
+            GateOutcome::Passed
+        },
+        refusal,
+    }
+}
+
+/// The decision that these facts lead to.
+pub(crate) fn decision(facts: Vec<Fact>) -> EligibilityDecision {
+    let derived = Derived::from_facts(&facts);
+    let selected = derived.is_eligible.then_some(Lane::Fake);
+    let approval_required = derived.required_gates.contains(&Gate::Approval);
+    let denied = Lane::ALL.iter().filter(|lane| Some(**lane) != selected);
+    let denied = denied.map(|lane| DeniedBackend {
+        backend: *lane,
+        asked_for: *lane == Lane::Fake,
+        reasons: if *lane == Lane::Fake {
+            derived.reasons.clone()
+        } else {
+            Vec::new()
+        },
+    });
+    let mut decision = EligibilityDecision {
         schema_version: EligibilitySchema,
-        decision_id: DecisionId::of(&sha256(b"facts")),
+        decision_id: DecisionId::of(&sha256(b"")),
         task_id: "r1-string-slugify".parse().unwrap(),
-        selected_backend: selected,
-        denied_backends: Vec::new(),
+        contract_digest: digest_of(&contract()).unwrap(),
+        requested_backend: Lane::Fake,
+        selected_backend: SelectedBackend(selected),
+        denied_backends: denied.collect(),
         risk_class: RiskClass::Artificial,
         stage: Stage::FIXTURE,
-        required_gates: vec![Gate::AllowedPaths],
-        passed_gates: vec![Gate::AllowedPaths],
-        missing_gates: Vec::new(),
-        allowed_mutation_mode: MutationMode::CopiedFixture,
-        approval_required: false,
-        reasons,
-        escalation_path: EscalationPath::Blocked,
-        facts: Vec::new(),
-    }
+        required_gates: derived.required_gates,
+        passed_gates: derived.passed_gates,
+        missing_gates: derived.missing_gates,
+        allowed_mutation_mode: selected.map_or(MutationMode::None, |_| MutationMode::CopiedFixture),
+        approval_required,
+        reasons: derived.reasons,
+        escalation_path: EscalationPath::Operator,
+        facts,
+    };
+    decision.decision_id = decision_id(&decision.basis());
+    decision
 }
 
 fn beginning(nonce: &Nonce, contract: &TaskContract) -> Vec<(Actor, EventKind)> {
@@ -218,7 +255,7 @@ pub(crate) fn pass() -> Plan {
     let mut events = beginning(&nonce, &contract);
     let mut add = |kind: EventKind| events.push((Actor::Harness, kind));
     add(EventKind::EligibilityDecided(EligibilityDecided {
-        decision: decision(Selected::Fake, Vec::new()),
+        decision: decision(vec![fact(Gate::AllowedPaths, None)]),
     }));
     add(EventKind::PlanUpdated(PlanUpdated {
         plan: LaunchPlan {
@@ -336,7 +373,7 @@ pub(crate) fn blocked() -> Plan {
     let mut events = beginning(&nonce, &contract);
     let mut add = |kind: EventKind| events.push((Actor::Harness, kind));
     add(EventKind::EligibilityDecided(EligibilityDecided {
-        decision: decision(Selected::None, blockers.clone()),
+        decision: decision(vec![fact(Gate::LaneGate, blockers.first().cloned())]),
     }));
     add(EventKind::BackendGateBlocked(GateBlocked {
         backend: Lane::Fake,

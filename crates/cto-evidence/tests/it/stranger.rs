@@ -7,7 +7,7 @@ use cto_contract::artifact::{ATTESTATION, EVENTS, REPORT_JSON, SHA256SUMS};
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{EventKind, RunCompleted};
 use cto_contract::words::{FaultClass, RunStatus};
-use cto_evidence::canonical::sha256;
+use cto_evidence::canonical::{decision_id, digest_of, sha256};
 use cto_rules::patch::parse;
 use cto_rules::paths::check_diff;
 
@@ -214,8 +214,12 @@ fn judged(patch: &str, edit: impl FnOnce(&mut cto_contract::task::TaskContract))
     )];
     for (_, kind) in &mut plan.events {
         if let EventKind::TaskContractCreated(data) = kind {
-            data.contract_digest = cto_evidence::canonical::digest_of(&contract).unwrap();
+            data.contract_digest = digest_of(&contract).unwrap();
             data.contract = contract.clone();
+        } else if let EventKind::EligibilityDecided(data) = kind {
+            let decision = &mut data.decision;
+            decision.contract_digest = digest_of(&contract).unwrap();
+            decision.decision_id = decision_id(&decision.basis());
         } else if let EventKind::PatchApplied(data) = kind {
             data.patch_digest = sha256(patch.as_bytes());
             data.patch_bytes = patch.len() as u64;

@@ -47,6 +47,12 @@ CLAIMS = {
     "operator_accepted": "An operator accepted the change",
 }
 LAUNCHED = ("argv", "environment_names", "version_output")
+GATES = (
+    "lane_gate", "stage_gate", "lane_available", "source_admission", "allowed_paths", "forbidden_actions", "risk_class",
+    "mutation_mode", "approval", "repository", "start_tree_clean", "evidence_interface", "confinement", "model_endpoint",
+    "model_access", "budget",
+)
+LANES = ("fake", "command", "case", "codex", "pi", "claude", "acp")
 PREDICATE = {
     "run_id", "case_id", "backend", "nonce", "status", "event_chain_head", "events", "contract_digest", "identity_digest",
     "approval_id", "patch_tree_id", "run_finished_at", "conformance", "harness_public_key", "harness_version",
@@ -353,6 +359,40 @@ def claims(value_of, status):
     return out
 
 
+def check_decision(decision, events, value_of):
+    """8, the Eligibility Decision."""
+    holds = lambda good, what: need(good, "report_mismatch", ELIGIBILITY, what)
+    facts, denied, lane = decision["facts"], decision["denied_backends"], decision["requested_backend"]
+    timeless = [{k: f[k] for k in ("gate", "value", "source", "outcome", "refusal") if k in f} for f in facts]
+    basis = {k: decision[k] for k in ("task_id", "contract_digest", "requested_backend", "stage", "denied_backends")}
+    holds(decision["decision_id"] == "ed-" + digest_of({**basis, "facts": timeless})[:16], "decision_id")
+    for fact in facts:
+        unknown = fact["outcome"] == "unknown"
+        holds((fact["value"] is None) == (fact["checked_at"] is None) == unknown, "a value that was not looked at")
+        holds(("refusal" in fact) == (fact["outcome"] == "missing"), "a refusal without a missing gate")
+    gates = lambda *outcomes: [f["gate"] for f in facts if f["outcome"] in outcomes]
+    required, passed = gates("passed", "missing", "unknown"), gates("passed")
+    holds(decision["required_gates"] == required and decision["passed_gates"] == passed, "gates")
+    holds(decision["missing_gates"] == gates("missing"), "missing_gates")
+    reasons = [f["refusal"] for f in facts if "refusal" in f]
+    eligible = required == passed
+    holds(decision["reasons"] == reasons, "reasons")
+    holds(decision["selected_backend"] == (lane if eligible else "none"), "selected_backend")
+    holds(eligible or decision["allowed_mutation_mode"] == "none", "allowed_mutation_mode")
+    holds(all(d["asked_for"] == (d["backend"] == lane) for d in denied), "asked_for")
+    holds([d["reasons"] for d in denied if d["asked_for"]] == ([] if eligible else [reasons]), "denied_backends")
+    for fact in facts:
+        if fact["gate"] == "approval" and fact["outcome"] != "unknown":
+            holds(decision["approval_required"] == (fact["outcome"] != "not_required"), "approval_required")
+    names, backends = [f["gate"] for f in facts], [d["backend"] for d in denied]
+    holds(names == [g for g in GATES if g in names], "the order of the facts")
+    holds(backends == [b for b in LANES if b in backends], "the order of the denied backends")
+    holds(decision["task_id"] == events[0]["case_id"] and lane == events[0]["backend"], "another task or backend")
+    holds(decision["stage"] == value_of["run.started"]["stage"], "stage")
+    if "task.contract.created" in value_of:
+        holds(decision["contract_digest"] == value_of["task.contract.created"]["contract_digest"], "contract_digest")
+
+
 def check_report(report, value_of, events, head, digests, documents, predicate):
     started, completed = value_of["run.started"], events[-1]["data"]
     mismatch = lambda holds, what: need(holds, "report_mismatch", REPORT, what)
@@ -374,6 +414,8 @@ def check_report(report, value_of, events, head, digests, documents, predicate):
             mismatch(documents.get(file) == value_of[event][key], file)
         else:
             need(file in documents or file in excused, "schema_invalid", file, "not JSON")
+    if "eligibility.decided" in value_of and documents.get(ELIGIBILITY):
+        check_decision(documents[ELIGIBILITY], events, value_of)
     if "task.contract.created" in value_of:
         mismatch(report["contract_digest"] == value_of["task.contract.created"]["contract_digest"] == digest_of(documents.get(CONTRACT)), "contract_digest")
     mismatch(report["identity"] == value_of.get("plan.updated", {}).get("identity"), "identity")

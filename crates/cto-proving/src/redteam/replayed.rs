@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_contract::artifact::{ATTESTATION, ELIGIBILITY, EVENTS, REPORT_JSON};
+use cto_contract::eligibility::{Derived, Gate, GateOutcome};
 use cto_contract::event::{Actor, Approval, ApprovalConsumed, EventKind};
 use cto_contract::ids::Nonce;
 use cto_contract::report::Report;
@@ -12,7 +13,7 @@ use cto_contract::time::Utc;
 use cto_contract::trust::TrustedKey;
 use cto_contract::verify::VerifyCode;
 use cto_contract::words::{ApprovalStatus, MutationMode, RunStatus};
-use cto_evidence::canonical::to_canonical;
+use cto_evidence::canonical::{decision_id, to_canonical};
 use cto_evidence::chain::{LineChain, Log, read_log};
 use cto_evidence::key::SigningKey;
 use cto_evidence::seal::{SealInput, seal};
@@ -127,7 +128,17 @@ impl Forger<'_> {
         if way == Replay::Whole {
             for (_, _, kind) in &mut events {
                 if let EventKind::EligibilityDecided(data) = kind {
-                    data.decision.approval_required = true;
+                    let decision = &mut data.decision;
+                    for fact in decision.facts.iter_mut() {
+                        if fact.gate == Gate::Approval {
+                            fact.outcome = GateOutcome::Passed;
+                        }
+                    }
+                    let derived = Derived::from_facts(&decision.facts);
+                    decision.approval_required = true;
+                    decision.required_gates = derived.required_gates;
+                    decision.passed_gates = derived.passed_gates;
+                    decision.decision_id = decision_id(&decision.basis());
                     let decision = to_canonical(&data.decision).map_err(io::Error::other)?;
                     rewrite(ELIGIBILITY, &decision)?;
                 }

@@ -1,52 +1,111 @@
-//! Everything that the decision may look at, gathered by others, with its provenance.
+//! Everything that a decision may look at: what is there from the beginning, and what must be looked up.
 
-use cto_contract::eligibility::{Fact, Gate};
-use cto_contract::ids::{CaseId, DecisionId};
-use cto_contract::text;
+use std::collections::{BTreeMap, BTreeSet};
+
+use cto_contract::ids::Digest;
+use cto_contract::task::TaskContract;
 use cto_contract::time::Utc;
-use cto_contract::words::{
-    Action, Lane, MutationMode, NetworkClass, RiskClass, SandboxClass, SourceAdmissionStatus, Stage,
-};
-use serde::Serialize;
+use cto_contract::wire_enum;
+use cto_contract::words::{Lane, SandboxClass, SourceAdmissionStatus, Stage};
 
-/// Most characters of a fact's value or of an environment value that are shown.
-const SHOWN_CHARS: usize = 200;
-const GATE_VALUE_CHARS: usize = 40;
-
-/// A value, where it came from and when.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Observed<T> {
-    pub value: T,
-    pub source: String,
-    pub checked_at: Utc,
+wire_enum! {
+    /// A fact that must be looked up, in the order in which they are asked for.
+    pub enum Probe {
+        EvidenceInterface = "evidence_interface",
+        Confinement = "confinement",
+        ModelEndpoint = "model_endpoint",
+        ModelAccess = "model_access",
+        Repository = "repository",
+        StartTree = "start_tree",
+    }
 }
 
-/// Where a gate of the environment stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum GateState {
-    NotNeeded,
-    Open,
-    Absent {
-        name: String,
-    },
-    /// Set to something that opens nothing; counts as absent and is shown.
-    Wrong {
-        name: String,
-        shown: String,
-    },
+/// What is known without looking: what the contract, the request, the environment and the records say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    pub contract: TaskContract,
+    pub contract_digest: Digest,
+    pub lane: Lane,
+    /// The stage that was asked for by name.
+    pub stage: Option<Stage>,
+    pub work: Work,
+    /// A lane that is not in it has nothing in its favour.
+    pub lanes: BTreeMap<Lane, LaneSettings>,
+    pub approval: ApprovalState,
+    /// Caps of the contract that nobody could hold while a model is asked, by name.
+    pub unmeterable: Vec<String>,
+    /// What the sandbox does is only known by starting something in it.
+    pub confinement_by_trial: bool,
+    pub at: Utc,
 }
 
-/// Where the approval stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What the work is done on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// A case, which has its own small tree.
+    Case,
+    Repository,
+}
+
+/// What environment, config and records say about a lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneSettings {
+    /// The value of its gate in the environment.
+    pub gate: Option<String>,
+    /// The value of its stage gate in the environment.
+    pub stage: Option<String>,
+    /// This build has an adapter for it.
+    pub is_built_in: bool,
+    pub is_disabled: bool,
+    pub source_admission: SourceAdmissionStatus,
+}
+
+impl LaneSettings {
+    /// Nothing is set.
+    pub const NOTHING: Self = Self {
+        gate: None,
+        stage: None,
+        is_built_in: false,
+        is_disabled: false,
+        source_admission: SourceAdmissionStatus::NotAdmitted,
+    };
+}
+
+/// Where the approval stands, if one is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalState {
-    NotRequired,
+    None,
     Granted,
-    Missing,
     Denied,
 }
 
+/// What will hold a process of this run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Confinement {
+    pub class: SandboxClass,
+    /// The agent can be given the one address of its model, in a network of its own.
+    pub has_endpoint: bool,
+}
+
+/// What the environment says about the lane's model. The address itself is never told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EndpointState {
+    Named,
+    Absent,
+    /// What is wrong with it.
+    Invalid(String),
+}
+
+/// Whether the lane's model can be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccessState {
+    Open,
+    KeyUnavailable(String),
+    Unusable(String),
+}
+
 /// Whether a repository can be copied from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RepositoryState {
     Usable,
     /// Not the operator's own: what is wrong.
@@ -55,234 +114,93 @@ pub enum RepositoryState {
     Unsupported(String),
 }
 
-/// Whether the lane's model can be reached, as far as that is known before anything starts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum ModelState {
-    NotNeeded,
-    Ready,
-    /// The environment name that holds no base URL.
-    EndpointMissing {
-        name: String,
-    },
-    /// The same name, and what is wrong with its value; the value itself is never told.
-    EndpointInvalid {
-        name: String,
-        why: String,
-    },
-    KeyUnavailable(String),
-    Unusable(String),
-    /// Nothing keeps the agent from other addresses here.
-    Unconfined(SandboxClass),
+/// Whether the source has uncommitted changes that a task could collide with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartTree {
+    Clean,
+    Dirty,
 }
 
-/// The facts. The digest of their serialised form names the decision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct EligibilityFacts {
-    #[serde(skip)]
-    pub decision_id: DecisionId,
-    pub task_id: CaseId,
-    pub lane: Lane,
-    pub stage: Stage,
-    pub risk_class: RiskClass,
-    pub requested_mode: Option<MutationMode>,
-    pub lane_gate: Observed<GateState>,
-    pub stage_gate: Observed<GateState>,
-    /// Why the lane's program or model cannot be used, if so.
-    pub lane_available: Observed<Result<(), String>>,
-    pub source_admission: Observed<SourceAdmissionStatus>,
-    /// How many patterns allow something.
-    pub allowed_paths: Observed<usize>,
-    /// Actions that the contract neither forbids nor permits.
-    pub unlisted_actions: Observed<Vec<Action>>,
-    pub approval: Observed<ApprovalState>,
-    /// What the source repository is fit for; none when there is none.
-    pub repository: Observed<Option<RepositoryState>>,
-    /// None when there is no repository that could be dirty.
-    pub start_tree_clean: Observed<Option<bool>>,
+/// A value and when it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen<T> {
+    pub value: T,
+    pub at: Utc,
+}
+
+/// What was looked up so far, one field for each probe.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LookedUp {
     /// Why a pack could not be written or signed, if so.
-    pub evidence_interface: Observed<Result<(), String>>,
-    pub confinement: Observed<Result<SandboxClass, String>>,
-    /// What of the network the contract asks for.
-    pub network: NetworkClass,
-    pub model: Observed<ModelState>,
-    /// Caps that nobody could hold for this lane, by name.
-    pub unmeterable: Observed<Vec<String>>,
+    pub evidence_interface: Option<Seen<Result<(), String>>>,
+    pub confinement: Option<Seen<Result<Confinement, String>>>,
+    pub model_endpoint: Option<Seen<EndpointState>>,
+    pub model_access: Option<Seen<AccessState>>,
+    pub repository: Option<Seen<RepositoryState>>,
+    pub start_tree: Option<Seen<StartTree>>,
 }
 
-impl GateState {
-    /// The lane's gate. Only the exact value `1` opens it.
-    pub fn lane(lane: Lane, value: Option<&str>) -> Self {
-        lane.gate()
-            .map_or(Self::NotNeeded, |name| Self::of(name, value, |v| v == "1"))
-    }
+/// What a probe found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    EvidenceInterface(Result<(), String>),
+    Confinement(Result<Confinement, String>),
+    ModelEndpoint(EndpointState),
+    ModelAccess(AccessState),
+    Repository(RepositoryState),
+    StartTree(StartTree),
+}
 
-    /// The stage's gate. Only the exact digit of the stage that was asked for opens it; when none was asked for by
-    /// name, the environment asks, and any stage's digit is an answer.
-    pub fn stage(lane: Lane, asked: Option<Stage>, value: Option<&str>) -> Self {
-        let Some(name) = lane.stage_gate() else {
-            return Self::NotNeeded;
-        };
-        // The first stage changes nothing and has no gate besides the lane's.
-        if value.is_none() && asked.is_some_and(|s| s.number() == 1) {
-            return Self::NotNeeded;
-        }
-        Self::of(name, value, |v| match asked {
-            Some(stage) => v == stage.to_string(),
-            None => Stage::all().any(|s| v == s.to_string()),
-        })
-    }
+/// The facts of a decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facts {
+    pub asked: Asked,
+    pub looked_up: LookedUp,
+    left_out: BTreeSet<Probe>,
+}
 
-    fn of(name: String, value: Option<&str>, opens: impl FnOnce(&str) -> bool) -> Self {
-        match value {
-            None => Self::Absent { name },
-            Some(value) if opens(value) => Self::Open,
-            Some(value) => Self::Wrong {
-                name,
-                shown: text::shorten(value, GATE_VALUE_CHARS),
-            },
+impl Facts {
+    pub fn new(asked: Asked) -> Self {
+        Self {
+            asked,
+            looked_up: LookedUp::default(),
+            left_out: BTreeSet::new(),
         }
     }
 
-    fn shown(&self) -> String {
-        match self {
-            Self::NotNeeded => "not needed".to_owned(),
-            Self::Open => "open".to_owned(),
-            Self::Absent { name } => format!("{name} is absent"),
-            Self::Wrong { name, shown } => {
-                format!("{name} is set to \"{shown}\", which counts as absent")
-            }
+    /// Takes what a probe found.
+    pub fn learn(&mut self, answer: Answer, at: Utc) {
+        fn seen<T>(value: T, at: Utc) -> Option<Seen<T>> {
+            Some(Seen { value, at })
+        }
+        let facts = &mut self.looked_up;
+        match answer {
+            Answer::EvidenceInterface(found) => facts.evidence_interface = seen(found, at),
+            Answer::Confinement(found) => facts.confinement = seen(found, at),
+            Answer::ModelEndpoint(found) => facts.model_endpoint = seen(found, at),
+            Answer::ModelAccess(found) => facts.model_access = seen(found, at),
+            Answer::Repository(found) => facts.repository = seen(found, at),
+            Answer::StartTree(found) => facts.start_tree = seen(found, at),
         }
     }
+
+    /// Says that nobody will look: the gate stays unknown, and an unknown gate lets nothing through.
+    pub fn leave_out(&mut self, probe: Probe) {
+        self.left_out.insert(probe);
+    }
+
+    pub(super) fn is_left_out(&self, probe: Probe) -> bool {
+        self.left_out.contains(&probe)
+    }
 }
 
-impl ModelState {
-    pub(super) fn shown(&self) -> String {
-        match self {
-            Self::NotNeeded => "not needed".to_owned(),
-            Self::Ready => "named".to_owned(),
-            Self::EndpointMissing { name } => format!("{name} is absent"),
-            Self::EndpointInvalid { name, why } => format!("{name}: {why}"),
-            Self::KeyUnavailable(why) | Self::Unusable(why) => why.clone(),
-            Self::Unconfined(class) => format!("confinement is {class}"),
+impl Asked {
+    /// Whether looking starts something, or looks at the target.
+    pub(super) fn is_dear(&self, probe: Probe) -> bool {
+        match probe {
+            Probe::EvidenceInterface | Probe::ModelEndpoint => false,
+            Probe::Confinement => self.confinement_by_trial,
+            Probe::ModelAccess | Probe::Repository | Probe::StartTree => true,
         }
-    }
-}
-
-impl EligibilityFacts {
-    /// True when somebody must approve: by the mode, whatever the caller says, or by the contract.
-    pub fn approval_required(&self) -> bool {
-        self.requested_mode >= Some(MutationMode::SandboxRepo)
-            || self.approval.value != ApprovalState::NotRequired
-    }
-
-    /// A gate's fact as the record shows it.
-    pub(super) fn shown(&self, gate: Gate) -> Fact {
-        // Risk class and mode are the contract's words, so they share the provenance of its paths.
-        let contract = &self.allowed_paths;
-        match gate {
-            Gate::LaneGate => fact(gate, self.lane_gate.value.shown(), &self.lane_gate),
-            Gate::StageGate => fact(gate, self.stage_gate.value.shown(), &self.stage_gate),
-            Gate::LaneAvailable => fact(
-                gate,
-                outcome(&self.lane_available.value),
-                &self.lane_available,
-            ),
-            Gate::SourceAdmission => fact(
-                gate,
-                self.source_admission.value.to_string(),
-                &self.source_admission,
-            ),
-            Gate::AllowedPaths => fact(
-                gate,
-                self.allowed_paths.value.to_string(),
-                &self.allowed_paths,
-            ),
-            Gate::ForbiddenActions => fact(
-                gate,
-                actions(&self.unlisted_actions.value),
-                &self.unlisted_actions,
-            ),
-            Gate::RiskClass => fact(gate, self.risk_class.to_string(), contract),
-            Gate::MutationMode => {
-                let mode = self
-                    .requested_mode
-                    .map_or_else(|| "not chosen".to_owned(), |m| m.to_string());
-                fact(gate, mode, contract)
-            }
-            Gate::Approval => fact(
-                gate,
-                approval(self.approval.value).to_owned(),
-                &self.approval,
-            ),
-            Gate::Repository => {
-                let state = match &self.repository.value {
-                    None => "no repository",
-                    Some(RepositoryState::Usable) => "usable",
-                    Some(RepositoryState::NotOwned(why) | RepositoryState::Unsupported(why)) => why,
-                };
-                fact(gate, state.to_owned(), &self.repository)
-            }
-            Gate::StartTreeClean => {
-                let clean = match self.start_tree_clean.value {
-                    None => "no repository",
-                    Some(true) => "clean",
-                    Some(false) => "dirty",
-                };
-                fact(gate, clean.to_owned(), &self.start_tree_clean)
-            }
-            Gate::EvidenceInterface => fact(
-                gate,
-                outcome(&self.evidence_interface.value),
-                &self.evidence_interface,
-            ),
-            Gate::Confinement => {
-                let class = match &self.confinement.value {
-                    Ok(class) => class.to_string(),
-                    Err(why) => why.clone(),
-                };
-                fact(gate, class, &self.confinement)
-            }
-            Gate::ModelEndpoint => fact(gate, self.model.value.shown(), &self.model),
-            Gate::Budget => {
-                let caps = match self.unmeterable.value.as_slice() {
-                    [] => "every cap can be held".to_owned(),
-                    caps => format!("can't be held: {}", caps.join(", ")),
-                };
-                fact(gate, caps, &self.unmeterable)
-            }
-        }
-    }
-}
-
-fn fact<T>(gate: Gate, value: String, observed: &Observed<T>) -> Fact {
-    Fact {
-        gate,
-        value: text::shorten(&value, SHOWN_CHARS),
-        source: text::shorten(&observed.source, SHOWN_CHARS),
-        checked_at: observed.checked_at,
-    }
-}
-
-fn outcome(value: &Result<(), String>) -> String {
-    match value {
-        Ok(()) => "ok".to_owned(),
-        Err(why) => why.clone(),
-    }
-}
-
-fn actions(unlisted: &[Action]) -> String {
-    if unlisted.is_empty() {
-        return "all listed".to_owned();
-    }
-    let names: Vec<&str> = unlisted.iter().map(|a| a.as_str()).collect();
-    format!("not listed: {}", names.join(", "))
-}
-
-fn approval(state: ApprovalState) -> &'static str {
-    match state {
-        ApprovalState::NotRequired => "not required",
-        ApprovalState::Granted => "granted",
-        ApprovalState::Missing => "missing",
-        ApprovalState::Denied => "denied",
     }
 }

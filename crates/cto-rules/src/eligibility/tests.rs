@@ -1,418 +1,258 @@
+//! The whole truth table: every gate, every fault of its fact, looked up or not.
+
+mod decisions;
+mod properties;
+mod twists;
+
 use cto_contract::blocker::BlockerCode;
-use cto_contract::ids::DecisionId;
-use cto_contract::words::{Action, NetworkClass, RiskClass, SandboxClass, SourceAdmissionStatus};
+use cto_contract::time::Utc;
+use cto_contract::words::{NetworkClass, RiskClass, SandboxClass, SourceAdmissionStatus};
+use serde_json::json;
 
 use super::*;
+use twists::{TWISTS, Twist, twists_of};
 
-fn observed<T>(value: T) -> Observed<T> {
-    Observed {
-        value,
-        source: "test".to_owned(),
-        checked_at: "2026-06-01T10:52:22Z".parse().unwrap(),
-    }
+pub(crate) fn at(text: &str) -> Utc {
+    text.parse().unwrap()
+}
+
+fn now() -> Utc {
+    at("2026-06-01T10:52:22Z")
 }
 
 fn stage(number: u8) -> Stage {
     Stage::try_from(number).unwrap()
 }
 
-/// Facts that nothing speaks against.
-pub(crate) fn good(lane: Lane, number: u8) -> EligibilityFacts {
-    let mode = stage(number).mode();
-    EligibilityFacts {
-        decision_id: "ed-0123456789abcdef".parse::<DecisionId>().unwrap(),
-        task_id: "t".parse().unwrap(),
+/// No digest, but as good as one here: other facts, another id.
+pub(crate) fn id_of(basis: &DecisionBasis<'_>) -> DecisionId {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    serde_json::to_string(basis).unwrap().hash(&mut hasher);
+    format!("ed-{:016x}", hasher.finish()).parse().unwrap()
+}
+
+fn contract(mode: MutationMode) -> TaskContract {
+    let actions: Vec<&str> = Action::ALL.iter().map(|a| a.as_str()).collect();
+    serde_json::from_value(json!({
+        "schema": "cto.contract/v1",
+        "task_id": "t",
+        "title": "t",
+        "instruction": "Do it.",
+        "allowed_paths": ["src/"],
+        "forbidden_actions": actions,
+        "mutation_mode": mode,
+        "network": NetworkClass::Model,
+    }))
+    .unwrap()
+}
+
+/// Facts that nothing speaks against, all of them looked up.
+pub(crate) fn good(lane: Lane, number: u8) -> Facts {
+    let settings = LaneSettings {
+        gate: Some("1".to_owned()),
+        stage: Some(number.to_string()),
+        is_built_in: true,
+        is_disabled: false,
+        source_admission: SourceAdmissionStatus::Admitted,
+    };
+    let mut facts = Facts::new(Asked {
+        contract: contract(stage(number).mode()),
+        contract_digest: "ab".repeat(32).parse().unwrap(),
         lane,
-        stage: stage(number),
-        risk_class: RiskClass::Artificial,
-        requested_mode: Some(mode),
-        lane_gate: observed(GateState::lane(lane, Some("1"))),
-        stage_gate: observed(GateState::stage(
-            lane,
-            Some(stage(number)),
-            Some(&number.to_string()),
-        )),
-        lane_available: observed(Ok(())),
-        source_admission: observed(SourceAdmissionStatus::Admitted),
-        allowed_paths: observed(1),
-        unlisted_actions: observed(Vec::new()),
-        approval: observed(if mode >= MutationMode::SandboxRepo {
-            ApprovalState::Granted
+        stage: Some(stage(number)),
+        work: if lane == Lane::Fake {
+            Work::Case
         } else {
-            ApprovalState::NotRequired
-        }),
-        repository: observed(Some(RepositoryState::Usable)),
-        start_tree_clean: observed(Some(true)),
-        evidence_interface: observed(Ok(())),
-        confinement: observed(Ok(SandboxClass::Full)),
-        network: NetworkClass::Model,
-        model: observed(ModelState::Ready),
-        unmeterable: observed(Vec::new()),
+            Work::Repository
+        },
+        lanes: [(lane, settings)].into(),
+        approval: ApprovalState::Granted,
+        unmeterable: Vec::new(),
+        confinement_by_trial: false,
+        at: now(),
+    });
+    for answer in good_answers() {
+        facts.learn(answer, now());
+    }
+    facts
+}
+
+fn good_answers() -> [Answer; 6] {
+    [
+        Answer::EvidenceInterface(Ok(())),
+        Answer::Confinement(Ok(Confinement {
+            class: SandboxClass::Full,
+            has_endpoint: true,
+        })),
+        Answer::ModelEndpoint(EndpointState::Named),
+        Answer::ModelAccess(AccessState::Open),
+        Answer::Repository(RepositoryState::Usable),
+        Answer::StartTree(StartTree::Clean),
+    ]
+}
+
+fn settings(facts: &mut Facts) -> &mut LaneSettings {
+    let lane = facts.asked.lane;
+    facts.asked.lanes.get_mut(&lane).unwrap()
+}
+
+pub(crate) fn decided(facts: &Facts) -> Box<Decision> {
+    match decide(facts, id_of) {
+        Verdict::Decided(decision) => decision,
+        Verdict::Needs(probe) => panic!("{probe} is still needed"),
     }
 }
 
-/// Everything that can be wrong, one fact each. The gate that then misses, and its code.
-type Fault = (Gate, BlockerCode, fn(&mut EligibilityFacts));
-
-const FAULTS: [Fault; 27] = [
-    (Gate::LaneGate, BlockerCode::GateMissing, |f| {
-        f.lane_gate.value = GateState::lane(f.lane, None)
-    }),
-    (Gate::LaneGate, BlockerCode::GateMissing, |f| {
-        f.lane_gate.value = GateState::lane(f.lane, Some("true"))
-    }),
-    (Gate::StageGate, BlockerCode::StageGateMissing, |f| {
-        f.stage_gate.value = GateState::stage(f.lane, Some(f.stage), Some("02"));
-    }),
-    (Gate::LaneAvailable, BlockerCode::ProviderUnavailable, |f| {
-        f.lane_available.value = Err("no such program".to_owned())
-    }),
-    (Gate::SourceAdmission, BlockerCode::SourceNotAdmitted, |f| {
-        f.source_admission.value = SourceAdmissionStatus::NotAdmitted
-    }),
-    (Gate::SourceAdmission, BlockerCode::SourceNotAdmitted, |f| {
-        f.source_admission.value = SourceAdmissionStatus::Stale
-    }),
-    (Gate::AllowedPaths, BlockerCode::AllowedPathsMissing, |f| {
-        f.allowed_paths.value = 0
-    }),
-    (
-        Gate::ForbiddenActions,
-        BlockerCode::ForbiddenActionsMissing,
-        |f| {
-            f.unlisted_actions.value = vec![Action::Push, Action::Merge];
-        },
-    ),
-    (Gate::RiskClass, BlockerCode::CriticalRepository, |f| {
-        f.risk_class = RiskClass::Production
-    }),
-    (Gate::RiskClass, BlockerCode::UnownedRepository, |f| {
-        f.risk_class = RiskClass::Unowned
-    }),
-    (Gate::MutationMode, BlockerCode::StageGateMissing, |f| {
-        f.requested_mode = None
-    }),
-    (Gate::Approval, BlockerCode::ApprovalMissing, |f| {
-        f.approval.value = ApprovalState::Missing
-    }),
-    (Gate::Approval, BlockerCode::ApprovalDenied, |f| {
-        f.approval.value = ApprovalState::Denied
-    }),
-    (Gate::Repository, BlockerCode::SourceNotOwned, |f| {
-        f.repository.value = Some(RepositoryState::NotOwned("it belongs to user 7".to_owned()))
-    }),
-    (Gate::Repository, BlockerCode::RepositoryUnsupported, |f| {
-        f.repository.value = Some(RepositoryState::Unsupported("submodules".to_owned()))
-    }),
-    (Gate::StartTreeClean, BlockerCode::DirtyStartingTree, |f| {
-        f.start_tree_clean.value = Some(false)
-    }),
-    (
-        Gate::EvidenceInterface,
-        BlockerCode::ArtifactWriteFailure,
-        |f| {
-            f.evidence_interface.value = Err("home is not writable".to_owned());
-        },
-    ),
-    (Gate::Confinement, BlockerCode::SandboxUnavailable, |f| {
-        f.confinement.value = Err("no namespaces".to_owned())
-    }),
-    (
-        Gate::ModelEndpoint,
-        BlockerCode::LocalProviderConfigMissing,
-        |f| {
-            f.model.value = ModelState::NotNeeded;
-        },
-    ),
-    (
-        Gate::ModelEndpoint,
-        BlockerCode::LocalProviderConfigMissing,
-        |f| {
-            f.model.value = ModelState::EndpointMissing {
-                name: "X".to_owned(),
-            };
-        },
-    ),
-    (
-        Gate::ModelEndpoint,
-        BlockerCode::LocalProviderConfigMissing,
-        |f| {
-            f.model.value = ModelState::EndpointInvalid {
-                name: "X".to_owned(),
-                why: "no host".to_owned(),
-            };
-        },
-    ),
-    (
-        Gate::ModelEndpoint,
-        BlockerCode::ProviderAuthUnavailable,
-        |f| {
-            f.model.value = ModelState::KeyUnavailable("no key".to_owned());
-        },
-    ),
-    (Gate::ModelEndpoint, BlockerCode::ProviderUnavailable, |f| {
-        f.model.value = ModelState::Unusable("no address".to_owned());
-    }),
-    (Gate::ModelEndpoint, BlockerCode::SandboxUnavailable, |f| {
-        f.model.value = ModelState::Unconfined(SandboxClass::Weak);
-    }),
-    (Gate::Budget, BlockerCode::BudgetUnmeterable, |f| {
-        f.unmeterable.value = vec!["cost".to_owned()];
-    }),
-    (Gate::MutationMode, BlockerCode::StageNotProven, |f| {
-        f.requested_mode = Some(MutationMode::CandidateDefault)
-    }),
-    (Gate::Confinement, BlockerCode::SandboxUnavailable, |f| {
-        f.confinement.value = Ok(SandboxClass::Weak)
-    }),
-];
-
-/// Whether a fault can matter at all for a lane and a stage, said without the rules.
-fn matters(fault: &Fault, lane: Lane, number: u8) -> bool {
-    match fault.0 {
-        Gate::LaneGate | Gate::StageGate | Gate::ModelEndpoint => lane != Lane::Fake,
+/// Whether a gate is required of a lane at a stage, said without the rules.
+fn is_required(gate: Gate, lane: Lane, number: u8) -> bool {
+    let is_fake = lane == Lane::Fake;
+    match gate {
+        Gate::LaneGate
+        | Gate::StageGate
+        | Gate::Repository
+        | Gate::StartTreeClean
+        | Gate::ModelEndpoint
+        | Gate::ModelAccess => !is_fake,
         Gate::SourceAdmission => match lane {
             Lane::Fake => false,
             Lane::Command => number >= 4,
             Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => number >= 3,
         },
-        Gate::MutationMode => fault.1 == BlockerCode::StageGateMissing || number < 6,
-        Gate::Confinement => number >= 3 || !std::ptr::eq(fault, &FAULTS[26]),
+        Gate::MutationMode => is_fake || number > 1,
         Gate::LaneAvailable
         | Gate::AllowedPaths
         | Gate::ForbiddenActions
         | Gate::RiskClass
         | Gate::Approval
-        | Gate::Repository
-        | Gate::StartTreeClean
         | Gate::EvidenceInterface
+        | Gate::Confinement
         | Gate::Budget => true,
     }
 }
 
-fn check_shape(facts: &EligibilityFacts, decision: &Decision) {
-    let r = &decision.record;
-    assert_eq!(decision.grant.is_some(), r.reasons.is_empty());
-    assert_eq!(
-        decision.grant.is_some(),
-        r.selected_backend != Selected::None
-    );
-    assert_eq!(r.missing_gates.len(), r.reasons.len());
-    let mut union = [r.passed_gates.clone(), r.missing_gates.clone()].concat();
-    union.sort();
-    assert_eq!(
-        union, r.required_gates,
-        "passed and missing must make up required, each once"
-    );
-    assert_eq!(r.facts.len(), Gate::ALL.len());
-    assert_eq!(
-        r.denied_backends.len(),
-        Lane::ALL.len() - usize::from(decision.grant.is_some())
-    );
-    if let Some(grant) = &decision.grant {
-        assert_eq!(
-            (grant.lane(), grant.stage(), Some(grant.mode())),
-            (facts.lane, facts.stage, facts.requested_mode)
-        );
-    } else {
-        assert_eq!(r.allowed_mutation_mode, MutationMode::None);
-    }
+/// How a gate must come out.
+#[derive(Debug, PartialEq, Eq)]
+enum Expected {
+    /// Passed, or not required.
+    Fine,
+    Missing(BlockerCode),
+    Unknown(Probe),
+}
+
+/// What follows for each gate from the twists that were applied, said without the rules.
+fn expected(lane: Lane, number: u8, twist_of: impl Fn(Gate) -> Option<Twist>) -> Vec<Expected> {
+    use Expected::{Fine, Missing, Unknown};
+    let one = |gate: Gate| {
+        match (gate, twist_of(gate)) {
+            // Stage 1 never opens.
+            (Gate::StageGate, _) if lane != Lane::Fake && number == 1 => {
+                Missing(BlockerCode::StageGateMissing)
+            }
+            _ if !is_required(gate, lane, number) => Fine,
+            (Gate::Budget, _) if lane == Lane::Fake => Fine,
+            (_, Some(Twist::Fault(code, _))) => Missing(code),
+            (_, Some(Twist::FaultAt(code, (first, last), _))) => {
+                if (first..=last).contains(&number) {
+                    Missing(code)
+                } else {
+                    Fine
+                }
+            }
+            (_, Some(Twist::Unseen(probe, _))) => Unknown(probe),
+            // A named endpoint is of use only in a network of one's own.
+            (Gate::ModelEndpoint, None) => match twist_of(Gate::Confinement) {
+                Some(Twist::Fault(code, _) | Twist::FaultAt(code, ..)) => Missing(code),
+                Some(Twist::Unseen(probe, _)) => Unknown(probe),
+                None => Fine,
+            },
+            (_, None) => Fine,
+        }
+    };
+    Gate::ALL.iter().copied().map(one).collect()
+}
+
+fn seen(judged: &[Judged]) -> Vec<Expected> {
+    let one = |j: &Judged| match (j.refusal(), j.unknown()) {
+        (Some(blocker), _) => Expected::Missing(blocker.code),
+        (None, Some(probe)) => Expected::Unknown(probe),
+        (None, None) => Expected::Fine,
+    };
+    judged.iter().map(one).collect()
 }
 
 #[test]
-fn good_facts_select_every_lane_at_every_stage() {
+fn every_gate_has_a_fault_and_every_probe_a_gap() {
+    for gate in Gate::ALL {
+        let faults = twists_of(*gate).filter(|t| t.is_fault());
+        assert!(faults.count() > 0, "{gate} has no fault in the truth table");
+    }
+    for probe in Probe::ALL {
+        let gaps = TWISTS.iter();
+        let mut gaps = gaps.filter(|(_, t)| matches!(t, Twist::Unseen(p, _) if p == probe));
+        assert!(gaps.next().is_some(), "{probe} is never left out");
+    }
+    let answered = good_answers().len();
+    assert_eq!(answered, Probe::ALL.len(), "every probe has an answer");
+}
+
+#[test]
+fn any_two_twists_are_judged_gate_by_gate_for_every_lane_at_every_stage() {
     for lane in Lane::ALL {
         for number in 1..=6 {
-            let facts = good(*lane, number);
-            let decision = decide(&facts);
-            check_shape(&facts, &decision);
-            assert!(
-                decision.grant.is_some(),
-                "{lane} {number}: {:?}",
-                decision.record.reasons
-            );
-        }
-    }
-}
-
-#[test]
-fn any_set_of_faults_is_refused_with_each_of_them_named() {
-    // On all cores: with this many gates it is the longest table of all.
-    std::thread::scope(|scope| {
-        for lane in [Lane::Fake, Lane::Case] {
-            for number in [2, 4] {
-                scope.spawn(move || walk_all_sets(lane, number));
-            }
-        }
-    });
-}
-
-/// One bit a gate, so that two faults of one fact do not hide each other.
-fn walk_all_sets(lane: Lane, number: u8) {
-    // The last two share their fact with an earlier one and are walked below.
-    let faults = &FAULTS[..25];
-    for set in 0_u32..1 << Gate::ALL.len() {
-        let mut facts = good(lane, number);
-        let mut expected = Vec::new();
-        for (bit, gate) in Gate::ALL
-            .iter()
-            .enumerate()
-            .filter(|(bit, _)| set >> bit & 1 == 1)
-        {
-            let of_gate: Vec<&Fault> = faults.iter().filter(|f| f.0 == *gate).collect();
-            let fault = of_gate[(set as usize + bit) % of_gate.len()];
-            fault.2(&mut facts);
-            if matters(fault, lane, number) {
-                expected.push(fault.1);
-            }
-        }
-        let decision = decide(&facts);
-        check_shape(&facts, &decision);
-        let codes: Vec<BlockerCode> = decision.record.reasons.iter().map(|b| b.code).collect();
-        assert_eq!(codes, expected, "{lane} at stage {number}, set {set:b}");
-    }
-}
-
-#[test]
-fn a_worse_fact_never_turns_a_refusal_into_a_selection() {
-    for lane in Lane::ALL {
-        for number in 1..=6 {
-            for first in &FAULTS {
-                let mut facts = good(*lane, number);
-                first.2(&mut facts);
-                let before = decide(&facts);
-                check_shape(&facts, &before);
-                assert_eq!(
-                    before.grant.is_none(),
-                    matters(first, *lane, number),
-                    "{} {lane} {number}",
-                    first.1
-                );
-                for second in FAULTS.iter().filter(|s| s.0 != first.0) {
-                    let mut worse = facts.clone();
-                    second.2(&mut worse);
-                    let after = decide(&worse);
-                    assert!(
-                        before.grant.is_some() || after.grant.is_none(),
-                        "{} then {}",
-                        first.1,
-                        second.1
-                    );
+            let untouched = good(*lane, number);
+            for (i, first) in TWISTS.iter().enumerate() {
+                for second in TWISTS[i..].iter().filter(|s| s.0 != first.0) {
+                    check_set(*lane, number, &untouched, &[*first, *second]);
                 }
             }
         }
     }
 }
 
+/// One bit a gate; which of the gate's twists it stands for changes from set to set.
 #[test]
-fn no_caller_can_waive_a_gate() {
-    let mut facts = good(Lane::Codex, 2);
-    facts.lane_gate.value = GateState::NotNeeded;
-    facts.stage_gate.value = GateState::NotNeeded;
-    assert_eq!(
-        decide(&facts).record.missing_gates,
-        [Gate::LaneGate, Gate::StageGate]
-    );
-    let mut facts = good(Lane::Fake, 4);
-    facts.approval.value = ApprovalState::NotRequired;
-    assert_eq!(decide(&facts).record.missing_gates, [Gate::Approval]);
-    assert!(decide(&facts).record.approval_required);
-}
-
-#[test]
-fn less_confinement_never_reaches_a_later_stage() {
-    let reach = |class: SandboxClass| {
-        (1..=6)
-            .filter(|number| {
-                let mut facts = good(Lane::Fake, *number);
-                facts.confinement.value = Ok(class);
-                decide(&facts).grant.is_some()
-            })
-            .count()
-    };
-    let reached: Vec<usize> = SandboxClass::ALL.iter().map(|c| reach(*c)).collect();
-    assert_eq!(reached, [2, 2, 2, 3, 6]);
-}
-
-#[test]
-fn only_the_exact_value_opens_a_gate() {
-    let name = || "CTO_HARNESS_ALLOW_CASE".to_owned();
-    assert_eq!(GateState::lane(Lane::Fake, None), GateState::NotNeeded);
-    assert_eq!(GateState::lane(Lane::Case, Some("1")), GateState::Open);
-    assert_eq!(
-        GateState::lane(Lane::Case, None),
-        GateState::Absent { name: name() }
-    );
-    for value in ["", "0", "01", "1 ", " 1", "true", "yes", "１", "1\n"] {
-        let GateState::Wrong { .. } = GateState::lane(Lane::Case, Some(value)) else {
-            panic!("{value:?} opens the lane")
-        };
-        let GateState::Wrong { .. } = GateState::stage(Lane::Case, Some(stage(2)), Some(value))
-        else {
-            panic!("{value:?} opens")
-        };
-    }
-    let state = |asked: Option<u8>, value| GateState::stage(Lane::Case, asked.map(stage), value);
-    assert_eq!(state(Some(3), Some("3")), GateState::Open);
-    assert_eq!(state(None, Some("3")), GateState::Open);
-    assert!(matches!(state(Some(2), Some("3")), GateState::Wrong { .. }));
-    assert!(matches!(state(None, Some("7")), GateState::Wrong { .. }));
-    assert!(matches!(state(None, None), GateState::Absent { .. }));
-    assert_eq!(state(Some(1), None), GateState::NotNeeded);
-    assert!(matches!(state(Some(1), Some("2")), GateState::Wrong { .. }));
-    let long = "x\u{1b}".repeat(100);
-    let GateState::Wrong { shown, .. } = GateState::lane(Lane::Case, Some(&long)) else {
-        panic!("opens")
-    };
-    assert!(shown.chars().count() <= 41 && !shown.contains('\u{1b}'));
-}
-
-#[test]
-fn a_message_begins_with_the_gates_name() {
-    let mut facts = good(Lane::Case, 3);
-    for fault in FAULTS
+fn any_set_of_twists_is_judged_gate_by_gate() {
+    // Where every gate is required.
+    let (lane, number) = (Lane::Command, 4);
+    let untouched = good(lane, number);
+    let twists: Vec<Vec<Twist>> = Gate::ALL
         .iter()
-        .filter(|f| f.1 != BlockerCode::CriticalRepository)
-        .take(25)
-    {
-        fault.2(&mut facts);
-    }
-    let decision = decide(&facts);
-    let lines: Vec<String> = decision
-        .record
-        .reasons
-        .iter()
-        .map(|b| {
-            format!(
-                "{}: {} [{}]",
-                b.code,
-                b.message,
-                b.failure_reason(Lane::Case)
-            )
-        })
+        .map(|gate| twists_of(*gate).copied().collect())
         .collect();
-    insta::assert_snapshot!(lines.join("\n"), @r#"
-    gate_missing: `CTO_HARNESS_ALLOW_CASE` is set to "true", which counts as absent: only `1` opens it [gate missing: CTO_HARNESS_ALLOW_CASE]
-    stage_gate_missing: `CTO_HARNESS_CASE_STAGE` is set to "02", which counts as absent: only `3` opens it [gate missing: CTO_HARNESS_CASE_STAGE]
-    provider_unavailable: `lane_available`: no such program [provider unavailable]
-    source_not_admitted: `source_admission` of lane case is stale; stage 3 needs it admitted [gate missing: source_admission]
-    allowed_paths_missing: `allowed_paths` is empty: the contract allows no path to change [gate missing: allowed_paths]
-    forbidden_actions_missing: `forbidden_actions` does not list push, merge, and nothing permits it [gate missing: forbidden_actions]
-    unowned_repository: `risk_class` unowned is refused wherever it is named [gate missing: ownership_evidence]
-    stage_not_proven: `mutation_mode` candidate-default is beyond stage 3, which goes no further than copied-fixture [gate missing: mutation_mode]
-    approval_denied: `approval` was denied [approval denied]
-    repository_unsupported: `repository`: submodules [gate missing: repository]
-    dirty_starting_tree: `start_tree_clean`: the source has uncommitted changes in paths that may change [dirty starting tree]
-    artifact_write_failure: `evidence_interface`: home is not writable [artifact write failure]
-    sandbox_unavailable: `confinement`: no namespaces [gate missing: confinement]
-    sandbox_unavailable: `model_endpoint` needs an endpoint in a network of the agent's own, which native, bwrap and podman make; confinement is weak [gate missing: model_endpoint]
-    budget_unmeterable: `budget`: lane case can't measure cost [gate missing: budget]
-    "#);
-    assert_eq!(decision.record.escalation_path, EscalationPath::Blocked);
-    let facts = &decision.record.facts;
-    assert_eq!(
-        (facts[0].gate, facts[0].source.as_str()),
-        (Gate::LaneGate, "test")
-    );
-    insta::assert_snapshot!(facts[0].value, @r#"CTO_HARNESS_ALLOW_CASE is set to "true", which counts as absent"#);
+    for set in 0_usize..1 << Gate::ALL.len() {
+        let in_set = Gate::ALL.iter().enumerate();
+        let in_set = in_set.filter(|(bit, _)| set >> bit & 1 == 1);
+        let chosen =
+            in_set.map(|(bit, gate)| (*gate, twists[bit][(set + bit) % twists[bit].len()]));
+        check_set(lane, number, &untouched, &chosen.collect::<Vec<_>>());
+    }
+}
+
+/// At most one twist for each gate.
+fn check_set(lane: Lane, number: u8, untouched: &Facts, set: &[(Gate, Twist)]) {
+    let mut facts = untouched.clone();
+    for (_, twist) in set {
+        twist.apply(&mut facts);
+    }
+    let judged = judge(&LaneFacts::of_asked(&facts));
+    let expected = expected(lane, number, |gate| {
+        let mut of_gate = set.iter().filter(|(of, _)| *of == gate);
+        of_gate.next().map(|(_, twist)| *twist)
+    });
+    assert_eq!(seen(&judged), expected, "{lane} at stage {number}: {set:?}");
+    check_next(&facts, &judged, &expected);
+}
+
+/// Cheap facts are asked for always, dear ones when nothing stands in the way.
+fn check_next(facts: &Facts, judged: &[Judged], expected: &[Expected]) {
+    let is_refused = expected.iter().any(|e| matches!(e, Expected::Missing(_)));
+    let is_dear =
+        |p: &Probe| matches!(p, Probe::ModelAccess | Probe::Repository | Probe::StartTree);
+    let unknown = expected.iter().filter_map(|e| match e {
+        Expected::Unknown(probe) => Some(*probe),
+        Expected::Fine | Expected::Missing(_) => None,
+    });
+    let wanted = unknown.filter(|p| !is_refused || !is_dear(p)).min();
+    assert_eq!(next_probe(facts, judged), wanted);
 }

@@ -74,9 +74,9 @@ fn contracted() -> Script {
 fn decided(passes: bool) -> Script {
     let mut facts = eligibility::tests::good(Lane::Fake, 2);
     if !passes {
-        facts.allowed_paths.value = 0;
+        facts.asked.contract.allowed_paths.clear();
     }
-    let decision = eligibility::decide(&facts).record;
+    let decision = eligibility::tests::decided(&facts).record;
     let reasons = decision.reasons.clone();
     contracted().step(Step::Eligibility, |s| {
         let s = s.add(EventKind::EligibilityDecided(EligibilityDecided {

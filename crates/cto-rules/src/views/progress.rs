@@ -13,19 +13,16 @@ pub fn progress(event: &RunEvent) -> Option<String> {
             event.run_id, event.backend, s.stage
         )),
         EventKind::StepStarted(s) => step(s.step).map(str::to_owned),
-        EventKind::EligibilityDecided(e) => Some(if e.decision.missing_gates.is_empty() {
-            format!(
+        EventKind::EligibilityDecided(e) => Some(match e.decision.selected_backend.0 {
+            Some(_) => format!(
                 "eligible: all {} gates passed",
                 e.decision.passed_gates.len()
-            )
-        } else {
-            let missing: Vec<&str> = e
-                .decision
-                .missing_gates
-                .iter()
-                .map(|g| g.as_str())
-                .collect();
-            format!("not eligible: {}", missing.join(", "))
+            ),
+            None => {
+                let missing = e.decision.missing_gates.iter().map(|g| g.as_str());
+                let missing: Vec<&str> = missing.collect();
+                format!("not eligible: {}", missing.join(", "))
+            }
         }),
         EventKind::BackendGateBlocked(g) => Some(format!(
             "blocked at {}: {}",

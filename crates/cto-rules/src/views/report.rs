@@ -14,7 +14,7 @@ use cto_contract::time::Utc;
 use cto_contract::verification::Verification;
 use cto_contract::words::{
     BackendCompletion, Lane, MutationMode, NeverActive, NotPromoted, OutcomeState, RunStatus,
-    SourceAdmissionStatus,
+    SourceAdmissionStatus, Stage,
 };
 
 use crate::claims::claims;
@@ -158,7 +158,12 @@ fn authority(state: &RunState, input: &ReportInput) -> AuthoritySection {
     AuthoritySection {
         stage: state.started.stage,
         mutation_mode: state.started.mutation_mode,
-        allowed_mutation_scope: state.started.stage.scope().to_owned(),
+        // Where nothing may change there is no scope, whatever stage was asked for.
+        allowed_mutation_scope: if state.started.mutation_mode == MutationMode::None {
+            Stage::FIRST.scope().to_owned()
+        } else {
+            state.started.stage.scope().to_owned()
+        },
         approval_status: state.approval_status(),
         approval_id: (state.approval_consumed.as_ref()).map(|a| a.approval_id.clone()),
         source_admission_status: if state.lane == Lane::Fake {
@@ -310,7 +315,6 @@ fn not_applicable(state: &RunState, completed: &RunCompleted) -> BTreeMap<String
 #[cfg(test)]
 mod tests {
     use cto_contract::event::{Actor, AskedModel, EventKind, EventSchema, RunEvent, RunStarted};
-    use cto_contract::words::Stage;
     use serde_json::Value;
 
     use super::*;

@@ -7,19 +7,18 @@ use cto_contract::blocker::Blocker;
 use cto_contract::event::{EventKind, Step, StepFinished, StepStarted};
 use cto_contract::task::TaskContract;
 use cto_contract::words::SandboxClass;
-use cto_evidence::canonical::to_canonical;
+use cto_evidence::canonical::{decision_id, digest_of, to_canonical};
 use cto_evidence::writer::PackWriter;
-use cto_rules::eligibility::{ModelState, decide};
+use cto_rules::eligibility::undecided;
 use cto_rules::lifecycle::{RunState, conclude};
 use cto_rules::verdicts::{self, Fault};
 
 use crate::artifact_times::ArtifactTimes;
+use crate::error_chain;
 use crate::harness::RunError;
 use crate::journal::JournalError;
 use crate::open_run::OpenRun;
 use crate::source::Source;
-use crate::steps::{GatheredFacts, gather};
-use crate::{Environment, clock, error_chain};
 
 /// Writes what is missing, then the verdict: the last line of the log.
 pub(crate) fn complete(run: &mut OpenRun<'_>, source: Option<&Source>) -> Result<(), RunError> {
@@ -108,24 +107,14 @@ pub(crate) fn write_missing(
         TEST_LOG,
         format!("No verification ran: {reason}.\n").as_bytes(),
     )?;
-    let undecided = gather(GatheredFacts {
-        env: &Environment::default(),
-        contract,
-        lane: state.lane,
-        stage: state.started.stage,
-        asked_stage: None,
-        disabled_by_config: false,
-        evidence: Err("the run ended before a decision".to_owned()),
-        confinement: Err("the run ended before a decision".to_owned()),
-        repository: None,
-        start_tree_clean: None,
-        model: ModelState::Unusable("the run ended before a decision".to_owned()),
-        unmeterable: Vec::new(),
-        at: clock::now(),
-    });
+    let undecided = || {
+        let contract_digest = digest_of(contract)?;
+        let about = (state.lane, state.started.stage);
+        to_canonical(&undecided(contract, &contract_digest, about, decision_id))
+    };
     put(
         ELIGIBILITY,
-        &to_canonical(&decide(&undecided).record).map_err(|e| not_written(ELIGIBILITY, &e))?,
+        &undecided().map_err(|e| not_written(ELIGIBILITY, &e))?,
     )?;
     for blocker in conclude(state).blockers {
         if let Some(marker) = blocker.code.row().marker_path(state.lane) {

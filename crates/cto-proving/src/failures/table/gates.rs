@@ -72,12 +72,27 @@ pub(super) const FIXTURES: &[Fixture] = &[
         ..PLAIN
     },
     Fixture {
-        blocker: BlockerCode::StageNotProven,
-        trigger: "a case wants its copy changed at stage 1, where nothing may change",
+        blocker: BlockerCode::StageGateMissing,
+        variant: "first-stage",
+        trigger: "the environment opens stage 1, which starts no process",
         stage_gate: Some("1"),
         stage: 1,
-        shows: &[NO_PATCH, NOTHING_RAN],
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("report.json", "\"mutation_mode\": \"none\""),
+            ("report.json", "\"allowed_mutation_scope\": \"none\""),
+        ],
         ..PLAIN_CASE
+    },
+    Fixture {
+        blocker: BlockerCode::StageNotProven,
+        trigger: "the contract wants a repository changed at stage 3, where only a copy may change",
+        terms: &[("mutation_mode", "sandbox-repo")],
+        // That mode needs somebody's approval too.
+        companions: &[BlockerCode::ApprovalMissing],
+        shows: &[NO_PATCH, NOTHING_RAN],
+        ..PLAIN
     },
     Fixture {
         blocker: BlockerCode::SourceNotAdmitted,

@@ -1,0 +1,142 @@
+//! Gates of the task: what its contract says, and what it is to be done on.
+
+use cto_contract::blocker::BlockerCode;
+use cto_contract::eligibility::Gate;
+use cto_contract::words::{RiskClass, Stage};
+
+use super::facts::{ApprovalState, Probe, RepositoryState, StartTree, Work};
+use super::judgement::{Finding, Judgement, LaneFacts, TASK_CONTRACT, quoted, refused};
+use super::needs_approval;
+
+pub(super) fn allowed_paths(facts: &LaneFacts<'_>) -> Finding {
+    let gate = Gate::AllowedPaths;
+    let count = facts.asked.contract.allowed_paths.len();
+    let judgement = if count > 0 {
+        Judgement::Passed
+    } else {
+        let message = format!("`{gate}` is empty: the contract allows no path to change");
+        refused(gate, BlockerCode::AllowedPathsMissing, message)
+    };
+    facts.given(TASK_CONTRACT, count.to_string(), judgement)
+}
+
+pub(super) fn forbidden_actions(facts: &LaneFacts<'_>) -> Finding {
+    let gate = Gate::ForbiddenActions;
+    let unlisted = facts.asked.contract.unlisted_actions();
+    if unlisted.is_empty() {
+        return facts.given(TASK_CONTRACT, "all listed", Judgement::Passed);
+    }
+    let names: Vec<&str> = unlisted.iter().map(|action| action.as_str()).collect();
+    let names = names.join(", ");
+    let message = format!("`{gate}` does not list {names}, and nothing permits it");
+    let missing = refused(gate, BlockerCode::ForbiddenActionsMissing, message);
+    facts.given(TASK_CONTRACT, format!("not listed: {names}"), missing)
+}
+
+pub(super) fn risk_class(facts: &LaneFacts<'_>) -> Finding {
+    let gate = Gate::RiskClass;
+    let class = facts.asked.contract.risk_class;
+    let code = if class == RiskClass::Unowned {
+        BlockerCode::UnownedRepository
+    } else {
+        BlockerCode::CriticalRepository
+    };
+    let judgement = if class.is_protected() {
+        let message = format!("`{gate}` {class} is refused wherever it is named");
+        refused(gate, code, message)
+    } else {
+        Judgement::Passed
+    };
+    facts.given(TASK_CONTRACT, class.as_str(), judgement)
+}
+
+/// The mode must be chosen, and lie within the stage.
+pub(super) fn mutation_mode(facts: &LaneFacts<'_>) -> Finding {
+    let gate = Gate::MutationMode;
+    let asked = facts.asked.contract.mutation_mode;
+    let value = asked.map_or("not chosen", |mode| mode.as_str());
+    let stage = facts.stage();
+    if stage.stage == Stage::FIRST && !stage.is_permitted {
+        // Nothing runs there, so there is nothing to choose a mode for: the stage's gate says so.
+        return facts.given(TASK_CONTRACT, value, Judgement::NotRequired);
+    }
+    let (stage, ceiling) = (stage.stage, stage.stage.mode());
+    let judgement = match asked {
+        None => refused(
+            gate,
+            BlockerCode::StageGateMissing,
+            format!("`{gate}` was not chosen explicitly"),
+        ),
+        Some(mode) if mode > ceiling => refused(
+            gate,
+            BlockerCode::StageNotProven,
+            format!(
+                "`{gate}` {mode} is beyond stage {stage}, which goes no further than {ceiling}"
+            ),
+        ),
+        Some(_) => Judgement::Passed,
+    };
+    facts.given(TASK_CONTRACT, value, judgement)
+}
+
+pub(super) fn approval(facts: &LaneFacts<'_>) -> Finding {
+    let gate = Gate::Approval;
+    if !needs_approval(&facts.asked.contract) {
+        return facts.given(TASK_CONTRACT, "not required", Judgement::NotRequired);
+    }
+    let (value, judgement) = match facts.asked.approval {
+        ApprovalState::Granted => ("granted", Judgement::Passed),
+        ApprovalState::None => (
+            "missing",
+            refused(
+                gate,
+                BlockerCode::ApprovalMissing,
+                format!("`{gate}` is needed for this run and there is none"),
+            ),
+        ),
+        ApprovalState::Denied => (
+            "denied",
+            refused(
+                gate,
+                BlockerCode::ApprovalDenied,
+                format!("`{gate}` was denied"),
+            ),
+        ),
+    };
+    facts.given(TASK_CONTRACT, value, judgement)
+}
+
+pub(super) fn repository(facts: &LaneFacts<'_>) -> Finding {
+    let gate = Gate::Repository;
+    if facts.asked.work == Work::Case {
+        return facts.given(TASK_CONTRACT, "no repository", Judgement::NotRequired);
+    }
+    let source = "the repository's files, read as data";
+    let seen = facts.looked_up.repository.as_ref();
+    Finding::looked(Probe::Repository, source, seen, |state| {
+        let (why, code) = match state {
+            RepositoryState::Usable => return ("usable".to_owned(), Judgement::Passed),
+            RepositoryState::NotOwned(why) => (why, BlockerCode::SourceNotOwned),
+            RepositoryState::Unsupported(why) => (why, BlockerCode::RepositoryUnsupported),
+        };
+        (why.clone(), refused(gate, code, quoted(gate, why)))
+    })
+}
+
+pub(super) fn start_tree_clean(facts: &LaneFacts<'_>) -> Finding {
+    let gate = Gate::StartTreeClean;
+    if facts.asked.work == Work::Case {
+        return facts.given(TASK_CONTRACT, "no repository", Judgement::NotRequired);
+    }
+    let source = "its work tree against its HEAD";
+    let seen = facts.looked_up.start_tree.as_ref();
+    Finding::looked(Probe::StartTree, source, seen, |tree| match tree {
+        StartTree::Clean => ("clean".to_owned(), Judgement::Passed),
+        StartTree::Dirty => {
+            let message =
+                format!("`{gate}`: the source has uncommitted changes in paths that may change");
+            let missing = refused(gate, BlockerCode::DirtyStartingTree, message);
+            ("dirty".to_owned(), missing)
+        }
+    })
+}

@@ -1,0 +1,134 @@
+//! Whether a lane may run: what is known from the beginning, and one loop that looks up what the rules still need.
+
+mod probes;
+mod route;
+
+use std::path::Path;
+
+use cto_contract::ids::Digest;
+use cto_contract::task::{Limits, TaskContract};
+use cto_contract::time::Utc;
+use cto_contract::words::{Lane, SourceAdmissionStatus, Stage};
+use cto_evidence::canonical::decision_id;
+use cto_rules::eligibility::{
+    ApprovalState, Asked, Decision, Facts, LaneSettings, StageAsked, Verdict, Work, decide,
+};
+use cto_sandbox::StopToken;
+
+use crate::adapters::is_built_in;
+use crate::environment::Environment;
+use crate::harness::Harness;
+use crate::open_run::StepError;
+use crate::sandbox::SandboxAsk;
+use crate::{clock, model};
+
+pub(crate) use probes::Held;
+use probes::Lookup;
+pub use route::RouteRequest;
+
+/// What is to be decided.
+pub(crate) struct Question<'a> {
+    pub(crate) harness: &'a Harness,
+    pub(crate) contract: &'a TaskContract,
+    pub(crate) contract_digest: &'a Digest,
+    pub(crate) lane: Lane,
+    /// The stage that was asked for by name.
+    pub(crate) stage: Option<Stage>,
+    pub(crate) limits: &'a Limits,
+    pub(crate) sandbox: SandboxAsk,
+    pub(crate) target: Target<'a>,
+    /// A directory to work in, on the file system of the run.
+    pub(crate) scratch: &'a Path,
+    pub(crate) stop: &'a StopToken,
+    pub(crate) reach: Reach,
+}
+
+/// What the work is done on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target<'a> {
+    Case,
+    Repository {
+        path: &'a Path,
+        rev: Option<&'a str>,
+    },
+    /// A repository that nobody named yet.
+    UnnamedRepository,
+}
+
+/// How far somebody who asks may go to find out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Whatever the rules need.
+    Run,
+    /// Nothing that starts a program.
+    Look,
+}
+
+/// A decision, and what was opened on the way to it.
+pub(crate) struct Decided {
+    pub(crate) decision: Decision,
+    pub(crate) held: Held,
+}
+
+/// Decides. Every fact is looked up at most once, and only when the rules ask for it.
+pub(crate) fn find_out(question: &Question<'_>) -> Result<Decided, StepError> {
+    let mut facts = Facts::new(asked(question, clock::now()));
+    let mut lookup = Lookup::new(question);
+    loop {
+        match decide(&facts, decision_id) {
+            Verdict::Decided(decision) => {
+                return Ok(Decided {
+                    decision: *decision,
+                    held: lookup.into_held(),
+                });
+            }
+            Verdict::Needs(probe) => match lookup.look_up(probe)? {
+                Some(answer) => facts.learn(answer, clock::now()),
+                None => facts.leave_out(probe),
+            },
+        }
+    }
+}
+
+/// The stage of a run, by what was typed and what the environment says.
+pub(crate) fn stage_asked(env: &Environment, lane: Lane, flag: Option<Stage>) -> StageAsked {
+    let value = lane.stage_gate().and_then(|name| env.get(&name));
+    StageAsked::of(lane, flag, value)
+}
+
+fn asked(question: &Question<'_>, at: Utc) -> Asked {
+    let harness = question.harness;
+    let chosen = harness.sandbox(question.sandbox);
+    Asked {
+        contract: question.contract.clone(),
+        contract_digest: question.contract_digest.clone(),
+        lane: question.lane,
+        stage: question.stage,
+        work: match question.target {
+            Target::Case => Work::Case,
+            Target::Repository { .. } | Target::UnnamedRepository => Work::Repository,
+        },
+        lanes: Lane::ALL
+            .iter()
+            .map(|lane| (*lane, settings(harness, *lane)))
+            .collect(),
+        // There are no requests yet that somebody could grant.
+        approval: ApprovalState::None,
+        unmeterable: model::unmeterable(question.limits),
+        confinement_by_trial: chosen.is_ok_and(|chosen| chosen.is_known_by_trial()),
+        at,
+    }
+}
+
+fn settings(harness: &Harness, lane: Lane) -> LaneSettings {
+    let value = |name: Option<String>| name.and_then(|n| harness.env.get(&n).map(str::to_owned));
+    let engine = harness.config.harness.engines.get(lane.as_str());
+    LaneSettings {
+        gate: value(lane.gate()),
+        stage: value(lane.stage_gate()),
+        is_built_in: is_built_in(lane),
+        is_disabled: engine.is_some_and(|engine| engine.disabled),
+        // There are no admission records yet.
+        source_admission: SourceAdmissionStatus::NotAdmitted,
+    }
+}

@@ -1,0 +1,160 @@
+//! One function for each fact that must be looked up. They find out; the rules judge.
+
+use cto_egress::Upstream;
+use cto_rules::eligibility::{
+    AccessState, Answer, Confinement, EndpointState, Probe, RepositoryState, StartTree,
+};
+use cto_rules::paths::PathPolicy;
+
+use super::{Question, Reach, Target};
+use crate::harness::Harness;
+use crate::open_run::StepError;
+use crate::sandbox::{RunSandbox, class_word};
+use crate::source::{self, Opened, Source};
+use crate::{error_chain, model};
+
+/// Free space below which no run begins, when the config names none.
+const DISK_FLOOR_MB_DEFAULT: u64 = 64;
+
+/// What was opened while facts were looked up, so that nothing is opened twice.
+#[derive(Default)]
+pub(crate) struct Held {
+    pub(crate) sandbox: Option<RunSandbox>,
+    pub(crate) model: Option<model::Opened>,
+    pub(crate) source: Option<Box<Source>>,
+}
+
+/// Looks facts up for one question.
+pub(super) struct Lookup<'a> {
+    question: &'a Question<'a>,
+    upstream: Option<Upstream>,
+    held: Held,
+}
+
+impl<'a> Lookup<'a> {
+    pub(super) fn new(question: &'a Question<'a>) -> Self {
+        Self {
+            question,
+            upstream: None,
+            held: Held::default(),
+        }
+    }
+
+    pub(super) fn into_held(self) -> Held {
+        self.held
+    }
+
+    /// Looks one fact up; none when whoever asks may not go that far.
+    pub(super) fn look_up(&mut self, probe: Probe) -> Result<Option<Answer>, StepError> {
+        Ok(match probe {
+            Probe::EvidenceInterface => {
+                // That home can be written and the key loaded was shown by opening the harness.
+                let space = enough_space(self.question.harness);
+                Some(Answer::EvidenceInterface(space))
+            }
+            Probe::Confinement => self.confinement().map(Answer::Confinement),
+            Probe::ModelEndpoint => Some(Answer::ModelEndpoint(self.model_endpoint())),
+            Probe::ModelAccess => self.model_access().map(Answer::ModelAccess),
+            Probe::Repository => self.repository()?.map(Answer::Repository),
+            Probe::StartTree => self.start_tree().map(Answer::StartTree),
+        })
+    }
+
+    /// What the chosen provider does here, before anybody is let run in it.
+    fn confinement(&mut self) -> Option<Result<Confinement, String>> {
+        let Question {
+            harness,
+            sandbox,
+            scratch,
+            reach,
+            ..
+        } = self.question;
+        let chosen = match harness.sandbox(*sandbox) {
+            Ok(chosen) => chosen,
+            Err(error) => return Some(Err(error_chain(&error))),
+        };
+        if *reach == Reach::Look && chosen.is_known_by_trial() {
+            return None;
+        }
+        Some(RunSandbox::find(harness, chosen, scratch).map(|found| {
+            let confinement = Confinement {
+                class: class_word(found.foresight.class()),
+                has_endpoint: found.has_endpoint,
+            };
+            self.held.sandbox = Some(found);
+            confinement
+        }))
+    }
+
+    fn model_endpoint(&mut self) -> EndpointState {
+        match model::endpoint(&self.question.harness.env, self.question.lane) {
+            Ok(upstream) => {
+                self.upstream = Some(upstream);
+                EndpointState::Named
+            }
+            Err(state) => state,
+        }
+    }
+
+    /// Gets the key, and finds where the address leads.
+    fn model_access(&mut self) -> Option<AccessState> {
+        let Question {
+            harness,
+            lane,
+            stop,
+            reach,
+            ..
+        } = self.question;
+        if *reach == Reach::Look && model::key_is_a_command(harness, *lane) {
+            return None;
+        }
+        let upstream = self.upstream.take()?;
+        Some(match model::open(harness, *lane, upstream, stop) {
+            Ok(opened) => {
+                self.held.model = Some(opened);
+                AccessState::Open
+            }
+            Err(state) => state,
+        })
+    }
+
+    fn repository(&mut self) -> Result<Option<RepositoryState>, StepError> {
+        let Target::Repository { path, rev } = self.question.target else {
+            return Ok(None);
+        };
+        let home = &self.question.harness.home;
+        let scratch = self.question.scratch.join("source");
+        Ok(Some(match source::open(home, path, rev, &scratch)? {
+            Opened::Refused(state) => state,
+            Opened::Source(found) => {
+                self.held.source = Some(found);
+                RepositoryState::Usable
+            }
+        }))
+    }
+
+    fn start_tree(&self) -> Option<StartTree> {
+        let source = self.held.source.as_ref()?;
+        let policy = PathPolicy::new(self.question.contract);
+        Some(if source.dirty_in_scope(&policy) {
+            StartTree::Dirty
+        } else {
+            StartTree::Clean
+        })
+    }
+}
+
+/// Whether there is room for a run: below the floor nothing is begun that might not be finished.
+fn enough_space(harness: &Harness) -> Result<(), String> {
+    let floor = harness.config.harness.disk_floor_mb;
+    let floor = floor.unwrap_or(DISK_FLOOR_MB_DEFAULT);
+    let free = rustix::fs::statvfs(harness.home.root())
+        .map(|s| s.f_bavail.saturating_mul(s.f_frsize) >> 20)
+        .map_err(|e| format!("free space could not be read: {e}"))?;
+    if free < floor {
+        return Err(format!(
+            "{free} MiB are free in the home directory, fewer than the floor of {floor} MiB"
+        ));
+    }
+    Ok(())
+}
