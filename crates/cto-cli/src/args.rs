@@ -59,6 +59,7 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     Init(commands::init::Args),
     Contract(commands::contract::Args),
+    Route(commands::route::Args),
     Run(commands::run::Args),
     Rerun(commands::rerun::Args),
     Matrix(commands::matrix::Args),
@@ -93,7 +94,9 @@ pub(crate) enum Command {
 const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Work",
-        &["init", "contract", "run", "rerun", "matrix", "stop"],
+        &[
+            "init", "contract", "route", "run", "rerun", "matrix", "stop",
+        ],
     ),
     (
         "Look",

@@ -58,7 +58,7 @@ registry! {
     "contract-check" written cto_rules::outputs::ContractCheckOutput, "Output of `cto contract check`";
     "diff" written out::DiffOutput, "Output of `cto diff`";
     "doctor" written out::DoctorOutput, "Output of `cto doctor`";
-    "eligibility" written cto_contract::eligibility::EligibilityDecision, "eligibility.json";
+    "eligibility" written cto_contract::eligibility::EligibilityDecision, "eligibility.json, and output of `cto route`";
     "engines" written out::EnginesOutput, "Output of `cto engines`";
     "envelope" written cto_contract::attestation::Envelope, "attestation.dsse.json: the DSSE envelope";
     "error" written out::ErrorOutput, "Any failure under `--json`";
@@ -100,6 +100,7 @@ registry! {
 pub fn find(name: &str) -> Option<&'static Entry> {
     let name = match name {
         "run" | "rerun" | "show" => "report",
+        "route" => "eligibility",
         "watch" => "event",
         "attestation" => "envelope",
         "harness" => "harness-config",

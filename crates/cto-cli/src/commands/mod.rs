@@ -31,6 +31,7 @@ pub(crate) mod plan;
 pub(crate) mod recover;
 pub(crate) mod replay;
 pub(crate) mod rerun;
+pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
@@ -94,6 +95,7 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
     match command {
         Command::Init(args) => init::run(&args, session),
         Command::Contract(args) => contract::run(&args, session),
+        Command::Route(args) => route::run(&args, session),
         Command::Run(args) => run::run(&args, session),
         Command::Rerun(args) => rerun::run(&args, session),
         Command::Matrix(args) => matrix::run(&args, session),

@@ -19,6 +19,7 @@ fn the_help_of_every_command_is_known() {
     let names = [
         "init",
         "contract",
+        "route",
         "run",
         "rerun",
         "matrix",

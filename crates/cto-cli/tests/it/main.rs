@@ -11,6 +11,7 @@ mod confined;
 mod crash;
 mod evidence;
 mod failures;
+mod gates;
 mod ground;
 mod help;
 mod hostile;
