@@ -291,13 +291,6 @@ impl Room {
         Ok(())
     }
 
-    /// Takes other trees to lie below, for launches from now on.
-    pub(crate) fn set_lowers(&mut self, below: &[PathBuf]) {
-        if let Tree::Overlay { lowers, .. } = &mut self.tree {
-            *lowers = below.to_vec();
-        }
-    }
-
     /// The directory that takes what is written, when the tree is an overlay.
     pub(crate) fn upper(&self) -> Option<&Path> {
         match &self.tree {

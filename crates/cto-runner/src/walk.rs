@@ -60,12 +60,12 @@ fn work(
     let (mut prepared, patch_base) = run.step(Step::Prepare, |run| {
         steps::prepare(run, &permission.sandbox, looked_at)
     })?;
-    let planned = run.step(Step::Plan, |run| {
+    let mut planned = run.step(Step::Plan, |run| {
         steps::plan(run, &permission, &prepared, looked_at)
     })?;
     if run.is_next(Step::Setup) {
         run.step(Step::Setup, |run| {
-            steps::setup(run, &mut prepared, looked_at)
+            steps::setup(run, &mut prepared, &mut planned, looked_at)
         })?;
     }
     let ran = run.step(Step::Backend, |run| {

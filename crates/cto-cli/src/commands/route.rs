@@ -11,7 +11,6 @@ use cto_runner::RouteRequest;
 use super::Outcome;
 use super::explain::gates;
 use super::run::parse_lane;
-use crate::contract_file;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::printer::{BAD, FAINT, GOOD, Page, STRONG, WARN};
@@ -55,7 +54,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         .map_err(|e| Failure::of(Exit::USAGE, "stage_unknown", &e))?;
     let repository = args.repo.as_ref().map(std::path::absolute).transpose();
     let request = RouteRequest {
-        contract: contract_file::read(&args.contract)?,
+        contract: cto_runner::read_contract(&args.contract)?,
         lane,
         stage,
         repository: repository.map_err(|e| {

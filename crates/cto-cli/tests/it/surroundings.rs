@@ -97,7 +97,7 @@ fn of_the_search_path_no_socket_and_nothing_of_the_source_is_shown() {
     let ran = source.run(&[agent.to_str().unwrap()]);
     let report = ran.json();
     assert_eq!(report["blockers"][0]["code"], "no_diff", "{report:#}");
-    assert_eq!(report["identity"]["argv"][0], "$SOURCE/tools/program");
+    assert_eq!(report["launched"]["argv"][0], "$SOURCE/tools/program");
     assert!(
         !ran.out.contains(source.place.path("").to_str().unwrap()),
         "{}",

@@ -74,7 +74,10 @@ pub fn limit_hit(step: Step, fact: &LimitFact) -> LimitHit {
         LimitFact::Tree { why } => (
             "tree",
             0,
-            format!("the tree that the backend left: {}", shorten(why, TREE_CHARS)),
+            format!(
+                "the tree that the backend left: {}",
+                shorten(why, TREE_CHARS)
+            ),
         ),
         LimitFact::ChangedPaths {
             paths,

@@ -28,6 +28,7 @@ use crate::room::Room;
 use crate::source::Source;
 use crate::steps::Permission;
 use crate::steps::prepare::Prepared;
+use crate::trees::Below;
 
 /// Longest wait for a program to tell its version, and most that it may print.
 const VERSION_WALL: Duration = Duration::from_secs(30);
@@ -45,6 +46,16 @@ pub(crate) struct Planned {
     pub(crate) identity_digest: cto_contract::ids::Digest,
     /// What is foreseen to hold it.
     pub(crate) sandbox: SandboxPlan,
+}
+
+impl Planned {
+    /// Takes other trees to lie below, once the setup has made one more.
+    pub(crate) fn lay_over(&mut self, below: &Below) {
+        let requests = std::iter::once(&mut self.request).chain(&mut self.version_request);
+        for overlay in requests.filter_map(|request| request.overlay.as_mut()) {
+            overlay.lowers.clone_from(below);
+        }
+    }
 }
 
 pub(crate) fn plan(

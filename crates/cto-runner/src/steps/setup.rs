@@ -12,6 +12,7 @@ use crate::error_chain;
 use crate::open_run::{OpenRun, StepError};
 use crate::room::Tree;
 use crate::source::Source;
+use crate::steps::plan::Planned;
 use crate::steps::prepare::Prepared;
 use crate::test_log::write_sections;
 
@@ -20,6 +21,7 @@ const SETUP_LOG: &str = "backend/setup.log";
 pub(crate) fn setup(
     run: &mut OpenRun<'_>,
     prepared: &mut Prepared,
+    planned: &mut Planned,
     source: Option<&Source>,
 ) -> Result<(), StepError> {
     let not_run = |why: String| Fault::CommandsNotRun {
@@ -64,7 +66,7 @@ pub(crate) fn setup(
     if event.blockers.is_empty() {
         // Below the backend's tree and below those of the checks.
         prepared.below.insert(0, layer);
-        prepared.room.set_lowers(&prepared.below);
+        planned.lay_over(&prepared.below);
     }
     run.record(EventKind::SetupCompleted(event))?;
     Ok(())
