@@ -87,9 +87,11 @@ impl RunTrees {
     /// A copy of the baseline, with a patch if there is one, and its `.git`.
     fn copy(&self, place: &Path, patch: Option<&Patch>) -> io::Result<PathBuf> {
         let other = |e: &dyn std::error::Error| io::Error::other(error_chain(e));
-        let copy = WorkingCopy::make(&self.baseline, place).map_err(|e| other(&e))?;
+        let mut copy = WorkingCopy::make(&self.baseline, place).map_err(|e| other(&e))?;
         if let Some(patch) = patch {
             apply_patch(&self.git_dir, &patch.path, &copy).map_err(|e| other(&e))?;
+            // A file that the patch removed must not be looked for.
+            copy.restamp().map_err(|e| other(&e))?;
         }
         if let Some(layer) = &self.git_layer {
             layer.copy_into(&copy).map_err(|e| other(&e))?;

@@ -53,6 +53,24 @@ fn a_change_is_sealed_and_its_patch_applies_to_the_source_which_stayed_as_it_was
     }
 }
 
+#[test]
+fn an_honest_change_may_remove_a_file_beside_its_tests() {
+    let test = "import unittest\nfrom src.a import a\n\n\nclass T(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(a(), 2)\n";
+    let source = Source::new(&[
+        ("src/a.py", "def a():\n    return 1\n"),
+        ("src/unused.py", "x = 1\n"),
+        ("src/__init__.py", ""),
+        ("test_a.py", test),
+    ]);
+    source.contract(
+        "allowed_paths: [src/]\nverification_commands: [{run: python3 -m unittest, must_fail_before: true}]\n",
+    );
+    let (code, blockers, report) =
+        source.work("rm src/unused.py; printf 'def a():\\n    return 2\\n' > src/a.py");
+    assert_eq!((code, blockers.as_slice()), (0, &[][..]), "{report:#}");
+    assert_eq!(report["verification"]["canary"]["status"], "caught");
+}
+
 /// What an agent may try so that a change is not seen. Each also makes the change that is asked for.
 const HIDING: [(&str, &str, &str); 10] = [
     (
