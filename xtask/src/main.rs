@@ -43,7 +43,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        usage: "bench run|checkout|egress [ROUNDS]",
+        usage: "bench run|checkout|sandbox|egress [ROUNDS]",
         about: "Measure, as ratios: a sealed run against the same work bare; workspaces, looks and diffs against git; a stream through the forwarder against none",
         run: bench::run,
     },

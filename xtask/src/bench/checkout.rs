@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use super::case::{self, FORBIDDEN};
-use super::measure::{Cost, alternate, mean_cpu, measure, median_wall};
+use super::measure::{Cost, alternate, goal, mean_cpu, measure, median_wall};
 use super::run::{interpreter_first, machine};
 use crate::process::{cargo, output_of};
 use crate::workspace::Workspace;
@@ -16,6 +16,8 @@ use crate::workspace::Workspace;
 const FILES: usize = 50_000;
 const CHANGED_FILES: usize = 10;
 const RUNS: usize = 100;
+/// Runs at a time, and the cores that the goal is for.
+const JOBS: f64 = 2.0;
 /// Git as nobody has configured it.
 const GIT_ENV: [(&str, &str); 6] = [
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
@@ -76,29 +78,19 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
 }
 
 /// Says how two sides compare, and against what goal.
-fn tell(what: &str, ours: &[Cost], theirs: &[Cost], goal: Goal) {
+fn tell(what: &str, ours: &[Cost], theirs: &[Cost], wanted: Wanted) {
     let (own, other) = (median_wall(ours), median_wall(theirs));
-    let (ratio, met, wanted) = match goal {
-        Goal::Faster(times) => (
-            format!("{:.1} × faster", other / own),
-            other / own >= times,
-            format!("at least {times} × faster"),
+    let (faster, share) = (other / own, own / other);
+    let (ratio, goal) = match wanted {
+        Wanted::Faster(times) => (
+            format!("{faster:.1} × faster"),
+            goal(&format!("at least {times} × faster"), faster >= times),
         ),
-        Goal::AtMost(times) => (
-            format!("{:.2} × its time", own / other),
-            own / other <= times,
-            format!("at most {times} ×"),
+        Wanted::AtMost(times) => (
+            format!("{share:.2} × its time"),
+            goal(&format!("at most {times} ×"), share <= times),
         ),
-        Goal::None => (
-            format!("{:.2} × its time", own / other),
-            true,
-            String::new(),
-        ),
-    };
-    let goal = match (wanted.is_empty(), met) {
-        (true, _) => String::new(),
-        (false, true) => format!(" (goal: {wanted}: reached)"),
-        (false, false) => format!(" (goal: {wanted}: MISSED)"),
+        Wanted::Nothing => (format!("{share:.2} × its time"), String::new()),
     };
     println!(
         "  {what}: {:.1} ms against {:.1} ms: {ratio}{goal}",
@@ -108,10 +100,10 @@ fn tell(what: &str, ours: &[Cost], theirs: &[Cost], goal: Goal) {
 }
 
 #[derive(Clone, Copy)]
-enum Goal {
+enum Wanted {
     Faster(f64),
     AtMost(f64),
-    None,
+    Nothing,
 }
 
 impl Bench {
@@ -225,20 +217,26 @@ impl Bench {
         let [cloned, warm, cold, warm_copy, cold_copy, copied, planned] = costs;
         println!("ready workspace, against `git clone --local`");
         if overlay {
-            tell("warm, overlay", &warm, &cloned, Goal::Faster(20.0));
+            tell("warm, overlay", &warm, &cloned, Wanted::Faster(20.0));
         } else {
             println!("  warm, overlay: this kernel refuses to mount one");
         }
-        tell("cold, overlay", &cold, &cloned, Goal::AtMost(1.0));
-        tell("warm, copy", &warm_copy, &cloned, Goal::None);
-        tell("cold, copy", &cold_copy, &cloned, Goal::AtMost(1.0));
-        tell("`cp -a`", &copied, &cloned, Goal::None);
-        tell("warm, overlay, against `cp -a`", &warm, &copied, Goal::None);
+        tell("cold, overlay", &cold, &cloned, Wanted::AtMost(1.0));
+        let without_overlays = Wanted::AtMost(1.3);
+        tell("warm, copy", &warm_copy, &cloned, without_overlays);
+        tell("cold, copy", &cold_copy, &cloned, without_overlays);
+        tell("`cp -a`", &copied, &cloned, Wanted::Nothing);
+        tell(
+            "warm, overlay, against `cp -a`",
+            &warm,
+            &copied,
+            Wanted::Nothing,
+        );
         tell(
             "whole `cto run --plan`, with gates and the look at the source",
             &planned,
             &cloned,
-            Goal::None,
+            Wanted::Nothing,
         );
         println!();
         Ok(())
@@ -289,7 +287,7 @@ impl Bench {
         let status = |_| measure(&mut self.git(&repo, &["status", "--porcelain"]));
         let (ours, theirs) = alternate(rounds, ours, status)?;
         println!("fingerprint of the source, against `git status`");
-        tell("whole process", &ours, &theirs, Goal::AtMost(1.5));
+        tell("whole process", &ours, &theirs, Wanted::AtMost(1.5));
         println!();
         Ok(())
     }
@@ -332,12 +330,8 @@ impl Bench {
                 })
             };
             let (ours, theirs) = alternate(rounds, ours, theirs)?;
-            tell(
-                &format!("{kind}, changes and patch"),
-                &ours,
-                &theirs,
-                Goal::AtMost(1.5),
-            );
+            let what = format!("{kind}, changes and patch");
+            tell(&what, &ours, &theirs, Wanted::Nothing);
         }
         println!();
         Ok(())
@@ -383,20 +377,17 @@ impl Bench {
         matrix("2")(0)?;
         let (two, row) = alternate(rounds, matrix("2"), in_a_row)?;
         println!("{RUNS} fake runs by `cto matrix`, two at a time, against single runs in a row");
-        tell(
-            "--jobs 2 against single runs",
-            &two,
-            &row,
-            Goal::Faster(1.7),
+        tell("--jobs 2 against single runs", &two, &row, Wanted::Nothing);
+        // A run has several processes at once, so what can be gained is what runs in a row leave idle.
+        let busy = mean_cpu(&row) / median_wall(&row);
+        let most = JOBS / busy;
+        let share = median_wall(&row) / median_wall(&two) / most;
+        println!(
+            "  runs in a row keep {busy:.2} cores busy, so {most:.2} × is the most on two that do nothing else: {share:.2} of it{}",
+            goal("at least 0.85", share >= 0.85)
         );
         let (two, one) = alternate(rounds, matrix("2"), matrix("1"))?;
-        tell("--jobs 2 against --jobs 1", &two, &one, Goal::None);
-        // A run has several processes at once, so what is left to gain is what one after the other leaves idle.
-        let busy = mean_cpu(&one) / median_wall(&one);
-        println!(
-            "  one after the other keeps {busy:.2} cores busy: on two that do nothing else, {:.2} × is the most that can be had",
-            2.0 / busy
-        );
+        tell("--jobs 2 against --jobs 1", &two, &one, Wanted::Nothing);
         Ok(())
     }
 }

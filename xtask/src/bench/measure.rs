@@ -72,3 +72,9 @@ pub(crate) fn median_wall(costs: &[Cost]) -> f64 {
 pub(crate) fn mean_cpu(costs: &[Cost]) -> f64 {
     costs.iter().map(|c| c.cpu.as_secs_f64()).sum::<f64>() / costs.len().max(1) as f64
 }
+
+/// What is wanted of a figure, and whether it is so; the goals are those of the specification.
+pub(crate) fn goal(wanted: &str, is_met: bool) -> String {
+    let word = if is_met { "reached" } else { "MISSED" };
+    format!(" (goal: {wanted}: {word})")
+}

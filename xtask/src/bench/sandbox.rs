@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail};
 
-use super::measure::{Cost, mean_cpu, measure};
+use super::measure::{Cost, goal, mean_cpu, measure};
 use super::run::machine;
 use crate::process::{cargo, output_of};
 use crate::workspace::Workspace;
@@ -99,8 +99,8 @@ fn is_root() -> bool {
 
 /// Says how a ratio compares with its goal.
 fn tell(what: &str, ratio: f64, most: f64) {
-    let word = if ratio <= most { "reached" } else { "MISSED" };
-    println!("  {what}: {ratio:.2} × (goal: at most {most} ×: {word})");
+    let goal = goal(&format!("at most {most} ×"), ratio <= most);
+    println!("  {what}: {ratio:.2} ×{goal}");
 }
 
 impl Bench {
