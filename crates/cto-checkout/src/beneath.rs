@@ -152,12 +152,6 @@ pub(crate) fn read_link(root: BorrowedFd<'_>, path: &TreePath) -> io::Result<Vec
     .map(std::ffi::CString::into_bytes)
 }
 
-pub(crate) fn stat(root: BorrowedFd<'_>, path: &TreePath) -> io::Result<rustix::fs::Stat> {
-    with_parent(root, path, |parent, name| {
-        rustix::fs::statat(parent, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
-    })
-}
-
 /// Gives the owner the bits he took from himself: a `chmod 000` must not hide what is there.
 pub(crate) fn unlock(root: BorrowedFd<'_>, path: &TreePath, bits: u32) -> io::Result<()> {
     platform::unlock(root, path, bits)

@@ -136,7 +136,7 @@ impl Manifest {
             .any(|(known, _)| matches!(known.as_bytes().get(path.len()), None | Some(b'/')))
     }
 
-    fn index_of(&self, path: &[u8]) -> Option<usize> {
+    pub(crate) fn index_of(&self, path: &[u8]) -> Option<usize> {
         self.entries
             .binary_search_by(|(known, _)| known.as_bytes().cmp(path))
             .ok()

@@ -93,9 +93,11 @@ impl WorkingCopy {
         &self.path
     }
 
-    /// What it held at the last stamping.
-    pub(crate) fn known(&self) -> &Manifest {
-        &self.known
+    /// The stamp of a file that held exactly this at the last stamping.
+    pub(crate) fn stamp(&self, path: &TreePath, entry: &Entry) -> Option<Stamp> {
+        let index = self.known.index_of(path.as_bytes())?;
+        let (_, known) = self.known.entries().get(index)?;
+        self.stamps.get(index).filter(|_| known == entry).copied()?
     }
 
     /// Returns what differs from the baseline. Nothing may be running in the copy any more.

@@ -17,7 +17,6 @@ use crate::git::{Call, GitError};
 use crate::git_dir::ObjectKind;
 use crate::manifest::{EntryMode, Manifest, Trees};
 use crate::oid::{Oid, TreeId};
-use crate::parallel;
 use crate::remove::remove_tree;
 use crate::repository::blobs::questions;
 use crate::repository::error::{RepositoryError, UnsupportedKind};
@@ -365,14 +364,9 @@ impl GitLayer {
             copy_file().map_err(RepositoryError::write(dest.join(path.as_path())))?;
         }
         // A file that a patch changed or removed is left without a stamp, so that git looks at it.
-        let stamps = parallel::map(self.manifest.entries(), |_, (path, entry)| {
-            if copy.known().get(path.as_bytes()) == Some(entry) {
-                beneath::stat(copy.as_fd(), path).map(|stat| Stamp::of(&stat))
-            } else {
-                Ok(Stamp::default())
-            }
-        })
-        .map_err(RepositoryError::read(copy.path()))?;
+        let entries = self.manifest.iter();
+        let stamps = entries.map(|(path, entry)| copy.stamp(path, entry).unwrap_or_default());
+        let stamps: Vec<Stamp> = stamps.collect();
         let index = index_file::encode(&self.manifest, &stamps, owner(), &self.manifest.trees());
         write(&dest, &[("index", &index)])
     }
