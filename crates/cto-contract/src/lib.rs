@@ -21,6 +21,7 @@ pub mod ids;
 pub mod input;
 pub mod lanes;
 pub mod ledger;
+pub mod order;
 pub mod outputs;
 pub mod path;
 pub mod plan;

@@ -13,6 +13,7 @@ use crate::event::{
 };
 use crate::identity::{Identity, LaunchRecord};
 use crate::ids::{CaseId, CommitId, Digest, Nonce, RunId, TreeId};
+use crate::order::EventFault;
 use crate::plan::{InputPlan, Ladder, Layer, SettingSource, SourcePlan};
 use crate::task::BranchPolicy;
 use crate::time::Utc;
@@ -146,8 +147,10 @@ pub struct ChecksSection {
     pub verification: Verification,
     /// Null when nothing was checked.
     pub tests_passed: Option<bool>,
-    pub required_events_passed: bool,
-    pub missing_events: Vec<String>,
+    /// Null when the contract requires events of its own and the run ended before they could be looked for.
+    pub required_events_passed: Option<bool>,
+    /// What is absent or out of place in the log.
+    pub missing_events: Vec<EventFault>,
 }
 
 /// By what right it ran.

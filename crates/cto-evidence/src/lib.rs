@@ -10,7 +10,6 @@ pub mod chain;
 pub mod dsse;
 pub mod key;
 pub mod pack;
-mod policy;
 mod read;
 pub mod seal;
 pub mod sums;

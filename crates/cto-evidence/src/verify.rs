@@ -19,6 +19,7 @@ use cto_contract::artifact::{ATTESTATION, EVENTS, PATCH, REPORT_JSON, SHA256SUMS
 use cto_contract::ids::{Digest, Nonce, RunId};
 use cto_contract::trust::{Origin, TrustedKey};
 use cto_contract::verify::{Integrity, VerifyCheck, VerifyCode, VerifyReport, VerifySchema};
+use cto_rules::lifecycle::replay;
 
 use crate::key::PublicKey;
 use crate::pack::PackDir;
@@ -164,7 +165,19 @@ fn judge(files: &Files, documents: &Documents, done: &mut Checked, findings: &mu
             verdict::check_head(log, predicate, findings);
         }
         done.checks.push(VerifyCheck::Chain);
-        verdict::check_order(log, report, findings);
+    }
+    let state = documents
+        .log
+        .as_ref()
+        .and_then(|log| match replay(&log.events) {
+            Ok(state) => Some(state),
+            Err(error) => {
+                findings.file(VerifyCode::EventOrder, EVENTS, error.to_string());
+                None
+            }
+        });
+    if let Some(state) = &state {
+        verdict::check_order(state, report, findings);
         done.checks.push(VerifyCheck::Order);
     }
     let Some(report) = report else { return };
@@ -179,7 +192,9 @@ fn judge(files: &Files, documents: &Documents, done: &mut Checked, findings: &mu
         verdict::check_predicate(report, predicate, findings);
     }
     let Some(log) = &documents.log else { return };
-    claims::check(report, files, log, findings);
+    if let Some(state) = &state {
+        claims::check(report, files, state, findings);
+    }
     let facts = Facts::of(log);
     let contract = documents.contract.as_ref();
     if let Some(bytes) = files.bytes_of(PATCH) {

@@ -17,7 +17,7 @@ use cto_contract::text::{one_line, shorten};
 use cto_contract::time::Utc;
 use cto_contract::words::{Action, ApprovalStatus, FaultClass, Lane, RunStatus};
 
-use crate::order;
+use crate::order::{self, Shape};
 use crate::verdicts::{Fault, fault};
 
 /// What a log says, folded.
@@ -376,22 +376,11 @@ pub fn conclude(state: &RunState) -> RunCompleted {
     if state.recovered.is_none() {
         let mut types = state.types.clone();
         types.push(EventType::RunCompleted);
-        let extra = state
-            .contract
-            .as_ref()
-            .map(|c| c.contract.evidence_expectations.required_events.clone())
-            .unwrap_or_default();
-        let ending = order::Ending {
-            status: status_of(&blockers),
-            recovered: false,
-        };
-        for sentence in order::missing_events(&types, &extra, ending) {
-            blockers.push(Blocker::new(
-                BlockerCode::MissingRequiredEvent,
-                "",
-                sentence,
-            ));
-        }
+        let order = order::judge(&Shape::of(state, &types, &blockers));
+        blockers.extend(order.faults.into_iter().map(|fault| {
+            let sentence = fault.sentence();
+            Blocker::new(BlockerCode::MissingRequiredEvent, fault.event, sentence)
+        }));
     }
     verdict(blockers, state.lane)
 }

@@ -1,25 +1,109 @@
 //! The order of events that a pack must show, as a function of the types in its log.
 //!
-//! Answers are sentences, one for each thing that is absent or out of place. An empty answer means that the log has
-//! the shape of its ending: a pass needs everything, an ending with blockers needs what came before it without a gap.
+//! The answer names each event that is absent or out of place, and each that the run's ending excuses. A pass needs
+//! everything, an ending with blockers needs what came before it without a gap.
 //!
-//! A run that ended because of such a sentence carries `missing_required_event`, and its log still lacks the event:
-//! readers must take that blocker together with this answer.
+//! A run that ends because of a fault here carries `missing_required_event`. That blocker is left out when the ending is
+//! judged, so the answer is the same before and after it was given.
 
 #[cfg(test)]
 mod tests;
 
-use cto_contract::blocker::BlockerCode;
-use cto_contract::event::{EventKind, EventType};
+use cto_contract::blocker::{Blocker, BlockerCode, status_of};
+use cto_contract::event::EventType;
+use cto_contract::order::{EventFault, EventProblem};
 use cto_contract::words::RunStatus;
 
-/// How the log ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ending {
-    /// The status in the last `run.completed`.
+use crate::lifecycle::RunState;
+
+/// All that the order is judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape<'a> {
+    pub types: &'a [EventType],
+    /// Types that the contract requires.
+    pub contract_events: &'a [String],
+    pub approval_required: bool,
+    /// The run was blocked for want of an approval.
+    pub lacks_approval: bool,
+    /// The status that everything else gives the run.
     pub status: RunStatus,
     /// The run was closed by a recovery.
     pub recovered: bool,
+}
+
+impl<'a> Shape<'a> {
+    /// The shape of a log of these types that ends with these blockers.
+    pub fn of(state: &'a RunState, types: &'a [EventType], blockers: &[Blocker]) -> Self {
+        let others: Vec<Blocker> = blockers
+            .iter()
+            .filter(|b| b.code != BlockerCode::MissingRequiredEvent)
+            .cloned()
+            .collect();
+        let lacks = |b: &Blocker| b.code == BlockerCode::ApprovalMissing;
+        Self {
+            types,
+            contract_events: (state.contract.as_ref())
+                .map_or(&[], |c| &c.contract.evidence_expectations.required_events),
+            approval_required: (state.eligibility.as_ref())
+                .is_some_and(|e| e.decision.approval_required),
+            lacks_approval: others.iter().any(lacks),
+            status: status_of(&others),
+            recovered: state.recovered.is_some(),
+        }
+    }
+}
+
+/// Why a run could end without an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Omission {
+    /// A gate blocked the run.
+    Gate,
+    Denial,
+    /// The harness died.
+    Death,
+    /// Anything else ended the run.
+    End,
+}
+
+impl Omission {
+    /// The reason in words.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Gate => "a gate blocked the run before it",
+            Self::Denial => "the approval was denied before it",
+            Self::Death => "the harness died before it",
+            Self::End => "the run ended before it",
+        }
+    }
+}
+
+/// An event that a whole run has and this one may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Omitted {
+    pub event: EventType,
+    pub why: Omission,
+}
+
+/// What the order of a log shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// What is absent or out of place.
+    pub faults: Vec<EventFault>,
+    /// What the ending excuses.
+    pub omitted: Vec<Omitted>,
+    /// The contract requires events of its own, and the run ended before they could be looked for.
+    unlooked: bool,
+}
+
+impl Order {
+    /// Whether all required events are there; none when the contract's own were not looked for.
+    pub fn passed(&self) -> Option<bool> {
+        match (self.faults.is_empty(), self.unlooked) {
+            (false, _) => Some(false),
+            (true, true) => None,
+            (true, false) => Some(true),
+        }
+    }
 }
 
 /// The place of a type on the path of a run; none for side events.
@@ -76,177 +160,134 @@ const BLOCKED_PATH: [EventType; 4] = [
 /// How many events of the path stand before the approval.
 const BEFORE_APPROVAL: usize = 4;
 
-/// Says what is absent or out of order, the final `run.completed` included. `extra` are types that the contract wants.
-pub fn missing_events(events: &[EventType], extra: &[String], ending: Ending) -> Vec<String> {
-    let approval = if events.iter().any(|e| is_approval(*e)) {
-        Approval::Seen
-    } else {
-        Approval::NotNeeded
-    };
-    judge(events, extra, ending, approval)
-}
-
-/// The same for a whole log, which also knows whether an approval was needed. Empty logs lack everything.
-pub fn missing_in_log<'a>(log: impl IntoIterator<Item = &'a EventKind>) -> Vec<String> {
-    let mut types = Vec::new();
-    let mut extra: &[String] = &[];
-    let mut approval = Approval::NotNeeded;
-    let mut lacks_approval = false;
-    let mut ending = Ending {
-        status: RunStatus::Pass,
-        recovered: false,
-    };
-    for kind in log {
-        types.push(kind.event_type());
-        if let EventKind::TaskContractCreated(data) = kind {
-            extra = &data.contract.evidence_expectations.required_events;
-        }
-        if let EventKind::EligibilityDecided(data) = kind
-            && data.decision.approval_required
-        {
-            approval = Approval::Needed;
-        }
-        if let EventKind::RunCompleted(data) = kind {
-            ending.status = data.status;
-            lacks_approval = data
-                .blockers
-                .iter()
-                .any(|b| b.code == BlockerCode::ApprovalMissing);
-        }
-        ending.recovered |= kind.event_type() == EventType::RunRecovered;
-    }
-    if approval == Approval::NotNeeded && types.iter().any(|e| is_approval(*e)) {
-        approval = Approval::Unasked;
-    }
-    let mut found = judge(&types, extra, ending, approval);
-    let grants = [EventType::ApprovalGranted, EventType::ApprovalConsumed];
-    if lacks_approval && let Some(event) = types.iter().find(|e| grants.contains(e)) {
-        found.push(format!(
-            "`{event}` stands in the log of a run that had no approval"
-        ));
-    }
-    found
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Approval {
-    NotNeeded,
-    /// Its events are there, so all of them must be.
-    Seen,
-    Needed,
-    /// Its events are there although the decision did not ask for one.
-    Unasked,
-}
-
 fn is_approval(event: EventType) -> bool {
     place(event).is_some_and(|p| (4..=6).contains(&p))
 }
 
-fn judge(
-    events: &[EventType],
-    extra: &[String],
-    ending: Ending,
-    approval: Approval,
-) -> Vec<String> {
-    let mut found = Vec::new();
-    check_ends(events, &mut found);
-    let before_recovery = split_recovery(events, ending, &mut found);
+/// Judges a log, the final `run.completed` included.
+pub fn judge(shape: &Shape<'_>) -> Order {
+    let mut faults = Vec::new();
+    check_ends(shape.types, &mut faults);
+    let before_recovery = split_recovery(shape, &mut faults);
     let spine: Vec<EventType> = before_recovery
         .iter()
         .copied()
         .filter(|e| place(*e).is_some())
         .collect();
-    check_order(&spine, &mut found);
-    let gated = spine.contains(&EventType::BackendGateBlocked);
-    check_contradictions(&spine, gated, &mut found);
-    if approval == Approval::Unasked {
-        found.push("the log has approval events although no approval was required".to_owned());
-    }
     let has = |event: EventType| spine.contains(&event);
-    let is_cut = if gated && ending.status != RunStatus::Pass {
+    let is_pass = shape.status == RunStatus::Pass;
+    let is_gated = has(EventType::BackendGateBlocked);
+    check_order(&spine, &mut faults);
+    check_contradictions(&spine, is_gated, &mut faults);
+    check_approval(shape, &spine, &mut faults);
+    let path = path(&spine, shape.approval_required);
+    let required: &[EventType] = if is_pass {
+        for event in [EventType::ApprovalDenied, EventType::BackendGateBlocked] {
+            if has(event) {
+                faults.push(EventFault::new(event, EventProblem::NotInPass));
+            }
+        }
+        &path
+    } else if is_gated {
         // Its approval may be anywhere, and its plan may have been made.
-        found.extend(
-            BLOCKED_PATH
-                .iter()
-                .filter(|e| !spine.contains(e))
-                .map(|e| missing(*e)),
-        );
-        true
+        &BLOCKED_PATH
     } else {
-        require_path(&spine, ending, approval, &mut found)
+        // The first event is never excused: without it there is no run.
+        let reached = path.iter().rposition(|e| has(*e)).unwrap_or(0);
+        &path[..=reached]
     };
+    let absent = |events: &[EventType]| -> Vec<EventType> {
+        events.iter().copied().filter(|e| !has(*e)).collect()
+    };
+    let missing = absent(required);
+    faults.extend((missing.iter()).map(|event| EventFault::new(*event, EventProblem::Missing)));
+    let mut omitted = absent(&path);
+    omitted.retain(|event| !required.contains(event));
     // Nobody can expect more of a run that stopped early than the beginning of its path.
-    if ending.status == RunStatus::Pass
-        || (has(EventType::VerificationCompleted) && !is_cut && !ending.recovered)
-    {
-        check_extra(events, extra, &mut found);
+    let has_checks = has(EventType::VerificationCompleted);
+    let is_whole = is_pass || (has_checks && !is_gated && !shape.recovered);
+    if is_whole {
+        check_contract_events(shape, &mut faults);
+    } else {
+        let known = shape.contract_events.iter().filter_map(|n| n.parse().ok());
+        for event in known {
+            if !shape.types.contains(&event)
+                && !omitted.contains(&event)
+                && !missing.contains(&event)
+            {
+                omitted.push(event);
+            }
+        }
     }
-    found
+    let why = if is_gated {
+        Omission::Gate
+    } else if has(EventType::ApprovalDenied) {
+        Omission::Denial
+    } else if shape.recovered {
+        Omission::Death
+    } else {
+        Omission::End
+    };
+    Order {
+        faults,
+        omitted: (omitted.into_iter())
+            .map(|event| Omitted { event, why })
+            .collect(),
+        unlooked: !is_whole && !shape.contract_events.is_empty(),
+    }
 }
 
-fn missing(event: EventType) -> String {
-    format!("`{event}` is missing")
+/// The path of a run from its start to its checks, with the approval where one is required.
+fn path(spine: &[EventType], approval_required: bool) -> Vec<EventType> {
+    let mut path = PATH[..BEFORE_APPROVAL].to_vec();
+    if approval_required {
+        path.push(EventType::ApprovalRequested);
+        if spine.contains(&EventType::ApprovalDenied) {
+            path.push(EventType::ApprovalDenied);
+        } else {
+            path.extend([EventType::ApprovalGranted, EventType::ApprovalConsumed]);
+        }
+    }
+    path.extend(&PATH[BEFORE_APPROVAL..]);
+    path
 }
 
-fn check_ends(events: &[EventType], found: &mut Vec<String>) {
-    if events.contains(&EventType::RunStarted) && events.first() != Some(&EventType::RunStarted) {
-        found.push(format!(
-            "`{}` is not the first event",
-            EventType::RunStarted
-        ));
+fn check_ends(events: &[EventType], faults: &mut Vec<EventFault>) {
+    let (first, last) = (EventType::RunStarted, EventType::RunCompleted);
+    if events.contains(&first) && events.first() != Some(&first) {
+        faults.push(EventFault::new(first, EventProblem::NotFirst));
     }
     match events.last() {
         Some(EventType::RunCompleted) => {}
-        Some(last) if events.contains(&EventType::RunCompleted) => {
-            found.push(format!(
-                "`{}` is not the last event: `{last}` follows it",
-                EventType::RunCompleted
-            ));
+        Some(other) if events.contains(&last) => {
+            faults.push(EventFault::with(last, EventProblem::NotLast, *other));
         }
-        Some(_) | None => found.push(missing(EventType::RunCompleted)),
+        Some(_) | None => faults.push(EventFault::new(last, EventProblem::Missing)),
     }
 }
 
 /// Gives what stands before a recovery, with its superseded `run.completed` replaced by the last one.
-fn split_recovery(events: &[EventType], ending: Ending, found: &mut Vec<String>) -> Vec<EventType> {
-    let Some(at) = events.iter().position(|e| *e == EventType::RunRecovered) else {
-        if ending.recovered {
-            found.push(missing(EventType::RunRecovered));
+fn split_recovery(shape: &Shape<'_>, faults: &mut Vec<EventFault>) -> Vec<EventType> {
+    let events = shape.types;
+    let recovery = EventType::RunRecovered;
+    let Some(at) = events.iter().position(|e| *e == recovery) else {
+        if shape.recovered {
+            faults.push(EventFault::new(recovery, EventProblem::Missing));
         }
         return events.to_vec();
     };
-    if !ending.recovered {
-        found.push(format!(
-            "`{}` stands in a log that was not recovered",
-            EventType::RunRecovered
-        ));
+    if !shape.recovered {
+        faults.push(EventFault::new(recovery, EventProblem::NotRecovered));
     }
     let (before, after) = (&events[..at], &events[at..]);
     for event in after.iter().filter(|e| place(**e).is_some_and(|p| p < 13)) {
-        found.push(format!(
-            "`{event}` comes after `{}`",
-            EventType::RunRecovered
-        ));
+        faults.push(EventFault::new(*event, EventProblem::AfterRecovery));
     }
-    let closed = after
-        .iter()
-        .filter(|e| **e == EventType::RunCompleted)
-        .count();
-    if closed > 1 {
-        found.push(format!(
-            "`{}` occurs {closed} times after the recovery",
-            EventType::RunCompleted
-        ));
-    }
-    let times = after
-        .iter()
-        .filter(|e| **e == EventType::RunRecovered)
-        .count();
-    if times > 1 {
-        found.push(format!(
-            "`{}` occurs {times} times",
-            EventType::RunRecovered
-        ));
+    let times = |event: EventType| after.iter().filter(|e| **e == event).count();
+    for event in [EventType::RunCompleted, recovery] {
+        if times(event) > 1 {
+            faults.push(EventFault::new(event, EventProblem::Repeated));
+        }
     }
     // A `run.completed` that stands right before the recovery was never sealed and counts no more.
     let superseded = before
@@ -257,16 +298,16 @@ fn split_recovery(events: &[EventType], ending: Ending, found: &mut Vec<String>)
     if let Some(i) = superseded {
         kept.remove(i);
     }
-    if closed > 0 {
+    if times(EventType::RunCompleted) > 0 {
         kept.push(EventType::RunCompleted);
     }
     kept
 }
 
-fn check_order(spine: &[EventType], found: &mut Vec<String>) {
+fn check_order(spine: &[EventType], faults: &mut Vec<EventFault>) {
     for pair in spine.windows(2) {
         if place(pair[0]) > place(pair[1]) {
-            found.push(format!("`{}` comes before `{}`", pair[0], pair[1]));
+            faults.push(EventFault::with(pair[0], EventProblem::OutOfOrder, pair[1]));
         }
     }
     let mut counted = Vec::new();
@@ -275,102 +316,53 @@ fn check_order(spine: &[EventType], found: &mut Vec<String>) {
             continue;
         }
         counted.push(*event);
-        let times = spine.iter().filter(|e| *e == event).count();
-        if times > 1 {
-            found.push(format!("`{event}` occurs {times} times"));
+        if spine.iter().filter(|e| *e == event).count() > 1 {
+            faults.push(EventFault::new(*event, EventProblem::Repeated));
         }
     }
 }
 
-fn check_contradictions(spine: &[EventType], gated: bool, found: &mut Vec<String>) {
+fn check_contradictions(spine: &[EventType], is_gated: bool, faults: &mut Vec<EventFault>) {
     let has = |event: EventType| spine.contains(&event);
-    let denied = has(EventType::ApprovalDenied);
-    if denied && has(EventType::ApprovalGranted) {
-        found.push("the approval was both granted and denied".to_owned());
-    }
-    let last_word = if denied {
-        Some(EventType::ApprovalDenied)
-    } else {
-        gated.then_some(EventType::BackendGateBlocked)
+    let denial = EventType::ApprovalDenied;
+    let last_word = match (has(denial), is_gated) {
+        (true, _) => denial,
+        (false, true) => EventType::BackendGateBlocked,
+        (false, false) => return,
     };
-    let Some(last_word) = last_word else { return };
-    if denied && has(EventType::ApprovalConsumed) {
-        found.push(format!(
-            "`{}` stands in a log with `{last_word}`",
-            EventType::ApprovalConsumed
-        ));
+    let mut exclude = |event: EventType| {
+        if has(event) {
+            faults.push(EventFault::with(event, EventProblem::Excluded, last_word));
+        }
+    };
+    if last_word == denial {
+        exclude(EventType::ApprovalGranted);
+        exclude(EventType::ApprovalConsumed);
     }
     for event in &PATH[BEFORE_APPROVAL..] {
-        if has(*event) {
-            found.push(format!("`{event}` stands in a log with `{last_word}`"));
-        }
+        exclude(*event);
     }
 }
 
-/// Asks for the path: whole for a pass, without a gap for any other ending. Returns whether it was cut short.
-fn require_path(
-    spine: &[EventType],
-    ending: Ending,
-    approval: Approval,
-    found: &mut Vec<String>,
-) -> bool {
-    let decision = if spine.contains(&EventType::ApprovalDenied) {
-        EventType::ApprovalDenied
-    } else {
-        EventType::ApprovalGranted
-    };
-    let mut path = PATH[..BEFORE_APPROVAL].to_vec();
-    if matches!(approval, Approval::Seen | Approval::Needed) {
-        path.extend([EventType::ApprovalRequested, decision]);
-        if decision == EventType::ApprovalGranted {
-            path.push(EventType::ApprovalConsumed);
-        }
+/// An approval stands only in the log of a run that needed and got one.
+fn check_approval(shape: &Shape<'_>, spine: &[EventType], faults: &mut Vec<EventFault>) {
+    let unasked = spine.iter().find(|e| is_approval(**e));
+    if let Some(event) = unasked.filter(|_| !shape.approval_required) {
+        faults.push(EventFault::new(*event, EventProblem::NotAskedFor));
     }
-    path.extend(&PATH[BEFORE_APPROVAL..]);
-    if ending.status == RunStatus::Pass {
-        if decision == EventType::ApprovalDenied {
-            found.push(format!(
-                "a pass cannot have `{}`",
-                EventType::ApprovalDenied
-            ));
-        }
-        if spine.contains(&EventType::BackendGateBlocked) {
-            found.push(format!(
-                "a pass cannot have `{}`",
-                EventType::BackendGateBlocked
-            ));
-        }
-        found.extend(
-            path.iter()
-                .filter(|e| !spine.contains(e))
-                .map(|e| missing(*e)),
-        );
-        return false;
+    let grants = [EventType::ApprovalGranted, EventType::ApprovalConsumed];
+    let granted = shape.types.iter().find(|e| grants.contains(e));
+    if let Some(event) = granted.filter(|_| shape.lacks_approval) {
+        faults.push(EventFault::new(*event, EventProblem::WithoutApproval));
     }
-    // The first event is never excused: without it there is no run.
-    let reached = path.iter().rposition(|e| spine.contains(e)).unwrap_or(0);
-    found.extend(
-        path[..=reached]
-            .iter()
-            .filter(|e| !spine.contains(e))
-            .map(|e| missing(*e)),
-    );
-    reached + 1 < path.len()
 }
 
-fn check_extra(events: &[EventType], extra: &[String], found: &mut Vec<String>) {
-    for name in extra {
+fn check_contract_events(shape: &Shape<'_>, faults: &mut Vec<EventFault>) {
+    for name in shape.contract_events {
         match name.parse::<EventType>() {
-            Ok(event) if events.contains(&event) => {}
-            Ok(event) => found.push(format!(
-                "`{event}`, which the contract requires, is missing"
-            )),
-            Err(_) => {
-                let shown = cto_contract::text::shorten(name, 60);
-                found.push(format!(
-                    "`{shown}`, which the contract requires, is missing and is no known event type"
-                ));
-            }
+            Ok(event) if shape.types.contains(&event) => {}
+            Ok(event) => faults.push(EventFault::new(event, EventProblem::RequiredMissing)),
+            Err(_) => faults.push(EventFault::unknown(name)),
         }
     }
 }

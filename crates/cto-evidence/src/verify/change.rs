@@ -10,11 +10,12 @@ use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::verify::VerifyCode;
 use cto_contract::words::RunStatus;
+use cto_rules::patch::parse;
+use cto_rules::paths::check_diff;
 
 use super::documents::Facts;
 use super::findings::Findings;
 use crate::canonical::sha256;
-use crate::policy;
 
 const CODE: VerifyCode = VerifyCode::PolicyMismatch;
 
@@ -91,8 +92,8 @@ pub(super) fn check(
                 "has another length than patch.applied says",
             );
             let Some(contract) = contract else { return };
-            match policy::recompute(contract, bytes) {
-                Ok(again) => Some(again),
+            match parse(bytes) {
+                Ok(entries) => Some(check_diff(contract, &entries)),
                 Err(error) => {
                     findings.file(VerifyCode::PatchMalformed, PATCH, error.to_string());
                     return;

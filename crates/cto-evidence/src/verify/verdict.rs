@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use cto_contract::artifact::{ATTESTATION, EVENTS, REPORT_JSON, SHA256SUMS};
 use cto_contract::attestation::Predicate;
-use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::blocker::Blocker;
 use cto_contract::event::RunEvent;
 use cto_contract::ids::Digest;
 use cto_contract::report::Report;
 use cto_contract::verify::VerifyCode;
 use cto_contract::words::{Action, RunStatus};
 use cto_rules::checks::judge_again;
+use cto_rules::lifecycle::RunState;
+use cto_rules::order::{self, Shape};
 use serde_json::Value;
 
 use super::documents::{Documents, Facts};
@@ -18,7 +20,6 @@ use super::files::Files;
 use super::findings::Findings;
 use crate::canonical::digest_of;
 use crate::chain::Log;
-use crate::policy;
 
 /// Checks that the log ends where the statement says.
 pub(super) fn check_head(log: &Log, predicate: &Predicate, findings: &mut Findings) {
@@ -32,28 +33,35 @@ pub(super) fn check_head(log: &Log, predicate: &Predicate, findings: &mut Findin
     );
 }
 
-/// Checks the required order. What is missing must be admitted by a report that is no pass.
-pub(super) fn check_order(log: &Log, report: Option<&Report>, findings: &mut Findings) {
-    if Facts::of(log).completed.is_none() {
+/// Checks the required order. What is missing must be named by a report that is no pass.
+pub(super) fn check_order(state: &RunState, report: Option<&Report>, findings: &mut Findings) {
+    let Some(completed) = &state.completed else {
         findings.file(
             VerifyCode::EventOrder,
             EVENTS,
             "the last line is not run.completed",
         );
-    }
-    let is_admitted = report.is_some_and(|r| {
-        let named = r
-            .verdict
-            .blockers
-            .iter()
-            .any(|b| b.code == BlockerCode::MissingRequiredEvent);
-        r.verdict.status != RunStatus::Pass && (named || !r.checks.required_events_passed)
-    });
-    if !is_admitted {
-        for sentence in policy::missing_events(&log.events) {
-            findings.file(VerifyCode::EventOrder, EVENTS, sentence);
+        return;
+    };
+    let order = order::judge(&Shape::of(state, &state.types, &completed.blockers));
+    let named = |r: &Report| &r.checks.missing_events == &order.faults;
+    if !report.is_some_and(|r| named(r) && r.verdict.status != RunStatus::Pass) {
+        for fault in &order.faults {
+            findings.file(VerifyCode::EventOrder, EVENTS, fault.sentence());
         }
     }
+    let Some(report) = report else { return };
+    let mut need = |holds: bool, message: &str| {
+        findings.need(holds, VerifyCode::ReportMismatch, REPORT_JSON, message)
+    };
+    need(
+        named(report),
+        "missing_events are not what is wrong with the log",
+    );
+    need(
+        report.checks.required_events_passed == order.passed(),
+        "required_events_passed is not what the log shows",
+    );
 }
 
 /// Compares the report's index with the files.
@@ -253,10 +261,6 @@ pub(super) fn check_story(
         report.checks.tests_passed == report.checks.verification.passed,
         "tests_passed and verification.passed differ",
     );
-    need(
-        report.checks.required_events_passed == report.checks.missing_events.is_empty(),
-        "required_events_passed and missing_events differ",
-    );
 }
 
 /// Compares report and statement.
@@ -360,7 +364,7 @@ pub(super) fn check_verdict(
                 "a pass whose path policy did not hold",
             );
             need(
-                report.checks.required_events_passed,
+                report.checks.required_events_passed == Some(true),
                 "a pass without its required events",
             );
             need(

@@ -11,6 +11,7 @@ mod binary;
 mod chain;
 mod claims;
 mod decisions;
+mod events;
 mod flips;
 mod forge;
 mod good;

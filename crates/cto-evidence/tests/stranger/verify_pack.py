@@ -261,8 +261,10 @@ def read_log(data):
         return None
 
 
-def order_breaches(events, status):
-    """7, rules 2 to 9."""
+def order_breaches(events):
+    """7, rules 2 to 9; and whether the contract's own types were looked for."""
+    others = [b["code"] for b in events[-1]["data"].get("blockers", []) if b["code"] != "missing_required_event"]
+    status = "fail" if set(others) & FAILURES else "blocked" if others else "pass"
     types, found = [e["type"] for e in events], []
     recovered = "run.recovered" in types
     spine = [t for t in types if t in PLACES]
@@ -304,9 +306,10 @@ def order_breaches(events, status):
             found.append("a gap")
     contract = [e["data"]["contract"] for e in events if e["type"] == "task.contract.created"]
     wanted = set(contract[-1].get("evidence_expectations", {}).get("required_events", [])) if contract else set()
-    if (status == "pass" or (whole and not gated and not recovered)) and not set(types) >= wanted:
+    looked = status == "pass" or ("verification.completed" in has and not gated and not recovered)
+    if looked and not set(types) >= wanted:
         found.append("a type that the contract requires")
-    return found
+    return found, looked or not wanted
 
 
 # --- 8. to 11. ---------------------------------------------------------------------------------------------------------
@@ -440,7 +443,6 @@ def check_report(report, value_of, events, head, digests, documents, predicate):
     mismatch(report["claims"] == claims(value_of, completed["status"]), "claims")
     files = [b["file"] for c in report["claims"] for b in c["rests_on"] if "file" in b]
     mismatch(set(files) <= set(digests), "a claim rests on a file that is not there")
-    mismatch(report["required_events_passed"] == (not report["missing_events"]), "required_events_passed")
     permitted = (documents.get(CONTRACT) or {}).get("permitted_actions", [])
     attempted = {e["data"]["action"] for e in events if e["type"] == "sandbox.denied"} - {None, *permitted}
     mismatch(sorted(report["forbidden_actions_attempted"]) == sorted(attempted), "forbidden_actions_attempted")
@@ -574,10 +576,12 @@ def verify(pack, known_key, pure):
     report, predicate = documents[REPORT], statement["predicate"]
     value_of = {e["type"]: e["data"] for e in events}
     need(events[-1]["type"] == "run.completed", "event_order", EVENTS, "the last line is not run.completed")
-    admitted = report["status"] != "pass" and (
-        not report["required_events_passed"] or any(b["code"] == "missing_required_event" for b in report["blockers"]))
-    for breach in [] if admitted else order_breaches(events, report["status"]):
+    breaches, looked = order_breaches(events)
+    for breach in breaches if report["status"] == "pass" or not report["missing_events"] else []:
         error("event_order", EVENTS, breach)
+    need(bool(report["missing_events"]) == bool(breaches), "report_mismatch", REPORT, "missing_events")
+    passed = False if breaches else True if looked else None
+    need(report["required_events_passed"] is passed, "report_mismatch", REPORT, "required_events_passed")
     # From here on the list's digests are the files' own, and all that is known of withheld ones.
     check_report(report, value_of, events, head, sums, documents, predicate)
     check_freshness(report, sums, "run.recovered" in value_of)

@@ -260,6 +260,12 @@ fn a_pass_needs_every_required_event() {
     let half = changed(worked(backend_end(Some(0), None, false)), &["a"]);
     let verdict = conclude(&replay(&half.0).unwrap());
     assert_eq!(verdict.status, RunStatus::Fail);
+    let subjects: Vec<&str> = verdict
+        .blockers
+        .iter()
+        .map(|b| b.subject.as_str())
+        .collect();
+    assert_eq!(subjects, ["plan.updated", "verification.completed"]);
     assert!(
         verdict
             .blockers

@@ -1,7 +1,15 @@
 use EventType as E;
 use cto_contract::event::EventType;
+use proptest::prelude::*;
 
 use super::*;
+
+/// How a log ends.
+#[derive(Debug, Clone, Copy)]
+struct Ending {
+    status: RunStatus,
+    recovered: bool,
+}
 
 const PASS: Ending = Ending {
     status: RunStatus::Pass,
@@ -63,6 +71,23 @@ const SIDE: [E; 7] = [
     E::LimitExceeded,
     E::LogRewritten,
 ];
+
+/// Judges a log that needs an approval exactly if it has one.
+fn order(types: &[E], contract_events: &[String], ending: Ending) -> Order {
+    judge(&Shape {
+        types,
+        contract_events,
+        approval_required: types.iter().any(|e| is_approval(*e)),
+        lacks_approval: false,
+        status: ending.status,
+        recovered: ending.recovered,
+    })
+}
+
+fn missing_events(types: &[E], contract_events: &[String], ending: Ending) -> Vec<String> {
+    let faults = order(types, contract_events, ending).faults;
+    faults.iter().map(EventFault::sentence).collect()
+}
 
 fn check(events: &[E], ending: Ending) -> Vec<String> {
     missing_events(events, &[], ending)
@@ -205,7 +230,8 @@ fn a_denial_is_terminal() {
     assert_eq!(check(&ended, BLOCKED), Vec::<String>::new());
     assert!(!check(&ended, PASS).is_empty());
     let both = [&APPROVED[..6], &[E::ApprovalDenied, E::RunCompleted]].concat();
-    assert!(check(&both, BLOCKED).contains(&"the approval was both granted and denied".to_owned()));
+    let sentence = "`approval.granted` stands in a log with `approval.denied`";
+    assert!(check(&both, BLOCKED).contains(&sentence.to_owned()));
 }
 
 #[test]
@@ -312,4 +338,90 @@ fn sentences_name_what_is_wrong() {
         "`run.started` is missing",
     ]
     "#);
+}
+
+#[test]
+fn a_fault_names_its_event_as_data() {
+    let found = order(&without(&FULL, 7), &["no.such".to_owned()], PASS).faults;
+    insta::assert_snapshot!(serde_json::to_string(&found).unwrap(), @r#"[{"event":"git.diff.checked","problem":"missing"},{"event":"no.such","problem":"unknown_type"}]"#);
+    let denied = [
+        &APPROVED[..5],
+        &[E::ApprovalDenied, E::BackendStarted, E::RunCompleted],
+    ]
+    .concat();
+    let found = order(&denied, &[], FAIL).faults;
+    insta::assert_snapshot!(serde_json::to_string(&found).unwrap(), @r#"[{"event":"backend.started","problem":"excluded","other":"approval.denied"}]"#);
+}
+
+#[test]
+fn an_approval_needs_to_be_asked_for_and_given() {
+    let shape = |types| Shape {
+        types,
+        contract_events: &[],
+        approval_required: false,
+        lacks_approval: false,
+        status: RunStatus::Pass,
+        recovered: false,
+    };
+    let problems = |shape: Shape<'_>| -> Vec<EventProblem> {
+        judge(&shape).faults.iter().map(|f| f.problem).collect()
+    };
+    assert_eq!(problems(shape(&APPROVED)), [EventProblem::NotAskedFor]);
+    let needed = Shape {
+        approval_required: true,
+        ..shape(&FULL)
+    };
+    assert_eq!(problems(needed), [EventProblem::Missing; 3]);
+    let lacking = Shape {
+        approval_required: true,
+        lacks_approval: true,
+        ..shape(&APPROVED)
+    };
+    assert_eq!(problems(lacking), [EventProblem::WithoutApproval]);
+}
+
+#[test]
+fn the_contracts_own_events_are_not_looked_for_in_a_run_that_stopped_early() {
+    let extra = ["sandbox.denied".to_owned()];
+    assert_eq!(order(&GATED, &extra, BLOCKED).passed(), None);
+    assert_eq!(order(&GATED, &[], BLOCKED).passed(), Some(true));
+    assert_eq!(order(&FULL, &extra, PASS).passed(), Some(false));
+    assert_eq!(
+        order(&without(&GATED, 1), &extra, BLOCKED).passed(),
+        Some(false)
+    );
+    let with = [&FULL[..9], &[E::SandboxDenied, E::RunCompleted]].concat();
+    assert_eq!(order(&with, &extra, PASS).passed(), Some(true));
+}
+
+fn any_log() -> impl Strategy<Value = Vec<E>> {
+    proptest::collection::vec(proptest::sample::select(E::ALL.to_vec()), 0..14)
+}
+
+proptest! {
+    #[test]
+    fn every_event_of_the_path_is_there_missing_or_omitted_and_only_one_of_them(
+        types in any_log(),
+        status in proptest::sample::select(RunStatus::ALL.to_vec()),
+        recovered in any::<bool>(),
+        required in any::<bool>(),
+    ) {
+        let shape = Shape {
+            types: &types,
+            contract_events: &[],
+            approval_required: required,
+            lacks_approval: false,
+            status,
+            recovered,
+        };
+        let order = judge(&shape);
+        prop_assert_eq!(order.passed(), Some(order.faults.is_empty()));
+        for event in PATH {
+            let is_missing = order.faults.contains(&EventFault::new(event, EventProblem::Missing));
+            let is_omitted = order.omitted.iter().any(|o| o.event == event);
+            prop_assert!(!(is_missing && is_omitted), "{}", event);
+            prop_assert!(types.contains(&event) || is_missing || is_omitted, "{}", event);
+        }
+        prop_assert!(status != RunStatus::Pass || order.omitted.is_empty());
+    }
 }

@@ -19,7 +19,7 @@ use cto_contract::words::{
 
 use crate::claims::claims;
 use crate::lifecycle::RunState;
-use crate::order;
+use crate::order::{self, Shape};
 
 /// What the fold can't know: digests of values, and how long the run took by the boot clock.
 #[derive(Debug, Clone)]
@@ -37,16 +37,7 @@ pub fn report(state: &RunState, completed: &RunCompleted, input: &ReportInput) -
         .verification
         .as_ref()
         .map_or_else(|| not_run(state), |v| v.verification.clone());
-    let extra = state
-        .contract
-        .as_ref()
-        .map(|c| c.contract.evidence_expectations.required_events.clone())
-        .unwrap_or_default();
-    let ending = order::Ending {
-        status: completed.status,
-        recovered: state.recovered.is_some(),
-    };
-    let missing_events = order::missing_events(&state.types, &extra, ending);
+    let order = order::judge(&Shape::of(state, &state.types, &completed.blockers));
     Report {
         schema_version: ReportSchema,
         run: RunSection {
@@ -73,13 +64,8 @@ pub fn report(state: &RunState, completed: &RunCompleted, input: &ReportInput) -
         checks: ChecksSection {
             tests_passed: verification.passed,
             verification,
-            // A run that failed only for want of its last event reads, afterwards, like one that ended early.
-            required_events_passed: missing_events.is_empty()
-                && !completed
-                    .blockers
-                    .iter()
-                    .any(|b| b.code == BlockerCode::MissingRequiredEvent),
-            missing_events,
+            required_events_passed: order.passed(),
+            missing_events: order.faults,
         },
         authority: authority(state, input),
         source: source(state),
