@@ -74,7 +74,7 @@ pub struct VerdictSection {
     pub blockers: Vec<Blocker>,
     pub failure_reason: Option<String>,
     pub fault_class: FaultClass,
-    /// Artifact or part -> why there is nothing in it.
+    /// Artifact, part or event type -> why there is nothing in it or it is not in the log.
     pub not_applicable: BTreeMap<String, String>,
     /// What is proven and how well, and what is not.
     pub claims: Vec<Claim>,

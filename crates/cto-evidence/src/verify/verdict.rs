@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cto_contract::artifact::{ATTESTATION, EVENTS, REPORT_JSON, SHA256SUMS};
 use cto_contract::attestation::Predicate;
 use cto_contract::blocker::Blocker;
-use cto_contract::event::RunEvent;
+use cto_contract::event::{EventType, RunEvent};
 use cto_contract::ids::Digest;
 use cto_contract::report::Report;
 use cto_contract::verify::VerifyCode;
@@ -61,6 +61,22 @@ pub(super) fn check_order(state: &RunState, report: Option<&Report>, findings: &
     need(
         report.checks.required_events_passed == order.passed(),
         "required_events_passed is not what the log shows",
+    );
+    let omitted: BTreeMap<&str, &str> = order
+        .omitted
+        .iter()
+        .map(|o| (o.event.as_str(), o.why.sentence()))
+        .collect();
+    let excused: BTreeMap<&str, &str> = report
+        .verdict
+        .not_applicable
+        .iter()
+        .filter(|(name, _)| name.parse::<EventType>().is_ok())
+        .map(|(name, why)| (name.as_str(), why.as_str()))
+        .collect();
+    need(
+        excused == omitted,
+        "not_applicable does not name the events that the run omitted",
     );
 }
 

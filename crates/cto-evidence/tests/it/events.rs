@@ -115,3 +115,75 @@ fn a_report_that_hides_or_invents_a_gap_is_found_also_by_a_stranger() {
     });
     agree(&packs, false);
 }
+
+#[test]
+fn a_run_that_ended_early_names_every_event_that_it_omits() {
+    let named = |plan: Plan| {
+        let report = plan.seal().sealed.report;
+        let all = report.verdict.not_applicable.into_iter();
+        let events = all.filter(|(name, _)| name.parse::<EventType>().is_ok());
+        events
+            .map(|(name, why)| format!("{name}: {why}"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    assert_eq!(named(sample::pass()), "");
+    insta::assert_snapshot!(named(requiring(sample::blocked(), "backend.plan")), @r"
+    backend.finished: a gate blocked the run before it
+    backend.plan: a gate blocked the run before it
+    backend.started: a gate blocked the run before it
+    git.diff.checked: a gate blocked the run before it
+    patch.applied: a gate blocked the run before it
+    plan.updated: a gate blocked the run before it
+    verification.completed: a gate blocked the run before it
+    ");
+    insta::assert_snapshot!(named(sample::recovered()), @r"
+    git.diff.checked: the harness died before it
+    patch.applied: the harness died before it
+    verification.completed: the harness died before it
+    ");
+}
+
+#[test]
+fn an_omission_that_is_hidden_invented_or_explained_away_is_found_also_by_a_stranger() {
+    let cases: [(&str, Pack); 4] = [
+        (
+            "hidden",
+            sealed(sample::blocked(), |r| {
+                r.verdict.not_applicable.remove("plan.updated");
+            }),
+        ),
+        (
+            "invented in a pass",
+            sealed(sample::pass(), |r| {
+                let why = "the run ended before it".to_owned();
+                r.verdict
+                    .not_applicable
+                    .insert("backend.plan".to_owned(), why);
+            }),
+        ),
+        (
+            "in the log and omitted",
+            sealed(sample::recovered(), |r| {
+                let why = "the harness died before it".to_owned();
+                r.verdict
+                    .not_applicable
+                    .insert("plan.updated".to_owned(), why);
+            }),
+        ),
+        (
+            "another reason",
+            sealed(sample::blocked(), |r| {
+                let why = "everything was fine".to_owned();
+                r.verdict
+                    .not_applicable
+                    .insert("plan.updated".to_owned(), why);
+            }),
+        ),
+    ];
+    let packs = cases.map(|(name, pack)| {
+        assert_eq!(codes(&check(&pack)), ["report_mismatch"], "{name}");
+        (name.to_owned(), pack)
+    });
+    agree(&packs, false);
+}

@@ -34,6 +34,10 @@ FAILURES = {
     "backend_failed", "secret_exposed", "source_repository_mutated", "protected_root_mutated", "verified_tree_mismatch",
     "verification_tampered", "patch_not_reproducible",
 }
+OMITTED = {
+    "gate": "a gate blocked the run before it", "denial": "the approval was denied before it",
+    "death": "the harness died before it", "end": "the run ended before it",
+}
 LEVELS = ["absent", "self_reported", "inferred", "verified"]
 CLAIMS = {
     "paths_within_contract": "Every changed path is within the contract",
@@ -262,7 +266,7 @@ def read_log(data):
 
 
 def order_breaches(events):
-    """7, rules 2 to 9; and whether the contract's own types were looked for."""
+    """7, rules 2 to 9; whether the contract's own types were looked for; what is omitted, and why."""
     others = [b["code"] for b in events[-1]["data"].get("blockers", []) if b["code"] != "missing_required_event"]
     status = "fail" if set(others) & FAILURES else "blocked" if others else "pass"
     types, found = [e["type"] for e in events], []
@@ -293,23 +297,27 @@ def order_breaches(events):
     if asked:
         path += ["approval.requested"] + (["approval.denied"] if denied else ["approval.granted", "approval.consumed"])
     path += ["backend.started", "backend.finished", "patch.applied", "git.diff.checked", "verification.completed"]
-    whole = has >= set(path)
+    whole, required = has >= set(path), path
     if status == "pass":
         if not whole or denied or gated:
             found.append("a pass without its whole path")
     elif gated:
-        if not has >= {"run.started", "task.contract.created", "eligibility.decided"}:
+        required = ["run.started", "task.contract.created", "eligibility.decided"]
+        if not has >= set(required):
             found.append("a block without its path")
     else:
         reached = max([i for i, t in enumerate(path) if t in has], default=0)
-        if not has >= set(path[: reached + 1]):
+        required = path[: reached + 1]
+        if not has >= set(required):
             found.append("a gap")
     contract = [e["data"]["contract"] for e in events if e["type"] == "task.contract.created"]
     wanted = set(contract[-1].get("evidence_expectations", {}).get("required_events", [])) if contract else set()
     looked = status == "pass" or ("verification.completed" in has and not gated and not recovered)
     if looked and not set(types) >= wanted:
         found.append("a type that the contract requires")
-    return found, looked or not wanted
+    omitted = set(path) - has - set(required) | (set() if looked else {t for t in wanted & {*PLACES, *SIDE} - set(types) if t not in required})
+    why = OMITTED["gate" if gated else "denial" if denied else "death" if recovered else "end"]
+    return found, looked or not wanted, dict.fromkeys(omitted, why)
 
 
 # --- 8. to 11. ---------------------------------------------------------------------------------------------------------
@@ -576,10 +584,12 @@ def verify(pack, known_key, pure):
     report, predicate = documents[REPORT], statement["predicate"]
     value_of = {e["type"]: e["data"] for e in events}
     need(events[-1]["type"] == "run.completed", "event_order", EVENTS, "the last line is not run.completed")
-    breaches, looked = order_breaches(events)
+    breaches, looked, omitted = order_breaches(events)
     for breach in breaches if report["status"] == "pass" or not report["missing_events"] else []:
         error("event_order", EVENTS, breach)
     need(bool(report["missing_events"]) == bool(breaches), "report_mismatch", REPORT, "missing_events")
+    excused = {name: why for name, why in report["not_applicable"].items() if name in PLACES or name in SIDE}
+    need(excused == omitted, "report_mismatch", REPORT, "not_applicable")
     passed = False if breaches else True if looked else None
     need(report["required_events_passed"] is passed, "report_mismatch", REPORT, "required_events_passed")
     # From here on the list's digests are the files' own, and all that is known of withheld ones.

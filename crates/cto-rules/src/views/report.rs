@@ -19,7 +19,7 @@ use cto_contract::words::{
 
 use crate::claims::claims;
 use crate::lifecycle::RunState;
-use crate::order::{self, Shape};
+use crate::order::{self, Order, Shape};
 
 /// What the fold can't know: digests of values, and how long the run took by the boot clock.
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ pub fn report(state: &RunState, completed: &RunCompleted, input: &ReportInput) -
             blockers: completed.blockers.clone(),
             failure_reason: completed.failure_reason.clone(),
             fault_class: completed.fault_class,
-            not_applicable: not_applicable(state, completed),
+            not_applicable: not_applicable(state, completed, &order),
             claims: claims(state, completed.status),
         },
         backend: backend(state, input),
@@ -241,7 +241,11 @@ fn not_run(state: &RunState) -> Verification {
     Verification::not_run(why, Vec::new())
 }
 
-fn not_applicable(state: &RunState, completed: &RunCompleted) -> BTreeMap<String, String> {
+fn not_applicable(
+    state: &RunState,
+    completed: &RunCompleted,
+    order: &Order,
+) -> BTreeMap<String, String> {
     let mut out = BTreeMap::new();
     let mut put = |what: &str, why: &str| {
         out.insert(what.to_owned(), why.to_owned());
@@ -250,6 +254,9 @@ fn not_applicable(state: &RunState, completed: &RunCompleted) -> BTreeMap<String
         RunStatus::Pass => "nothing was left to do",
         RunStatus::Fail | RunStatus::Blocked => "the run ended before it",
     };
+    for omitted in &order.omitted {
+        put(omitted.event.as_str(), omitted.why.sentence());
+    }
     if state.plan.is_none() {
         put("identity", stopped);
     }
