@@ -16,6 +16,7 @@ mod denials;
 mod doctor;
 mod eligibility;
 mod environment;
+mod explain;
 mod follow;
 mod harness;
 mod home;
@@ -65,6 +66,7 @@ pub use contract_file::{ContractFileError, check_contract, parse_contract, read_
 pub use doctor::machine_facts;
 pub use eligibility::RouteRequest;
 pub use environment::Environment;
+pub use explain::explain_pack;
 pub use follow::{FollowError, Follower, Look, Standing};
 pub use harness::{Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult};
 pub use home::{Home, HomeError, resolve_config, resolve_home};

@@ -47,7 +47,7 @@ fn shown(page: &mut Page, request: &RunRequest, output: &PlanOutput) {
     }
     if let Some(decision) = &output.decision {
         page.heading("Gates");
-        gates(page, decision);
+        gates(page, &decision.facts);
     }
     if let Some(plan) = &output.plan {
         start(page, plan);

@@ -108,7 +108,7 @@ fn shown(page: &mut Page, decision: &EligibilityDecision) {
         }
     }
     page.heading(&format!("Gates of {asked} at stage {}", decision.stage));
-    gates(page, decision);
+    gates(page, &decision.facts);
     let unknown = decision.facts.iter();
     let unknown = unknown.filter(|fact| fact.outcome == GateOutcome::Unknown);
     let names: Vec<&str> = unknown.map(|fact| fact.gate.as_str()).collect();

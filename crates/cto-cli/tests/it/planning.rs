@@ -239,9 +239,9 @@ fn gates_paths_and_claims_are_explained_from_the_pack_alone() {
     assert!(of("other.txt").starts_with(r#""not_allowed""#));
     let gates = told["gates"].as_array().unwrap();
     let gate = gates.iter().find(|g| g["gate"] == "stage_gate").unwrap();
-    assert_eq!(gate["verdict"], "passed");
+    assert_eq!(gate["outcome"], "passed");
     assert_eq!(gate["source"], "environment");
-    assert_eq!(gate["blocker"], Value::Null);
+    assert_eq!(gate["refusal"], Value::Null);
     for claim in told["claims"].as_array().unwrap() {
         assert_eq!(
             claim["raised_by"].is_null(),
@@ -265,10 +265,10 @@ fn gates_paths_and_claims_are_explained_from_the_pack_alone() {
         .expect(0)
         .json();
     let gates = told["gates"].as_array().unwrap();
-    let missing: Vec<&Value> = gates.iter().filter(|g| g["verdict"] == "missing").collect();
+    let missing: Vec<&Value> = gates.iter().filter(|g| g["outcome"] == "missing").collect();
     assert_eq!(missing.len(), 1);
     assert_eq!(missing[0]["gate"], "lane_gate");
-    assert_eq!(missing[0]["blocker"]["code"], "gate_missing");
+    assert_eq!(missing[0]["refusal"]["code"], "gate_missing");
     assert!(
         told["sentence"]
             .as_str()

@@ -3,14 +3,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::blocker::{Blocker, BlockerCode};
-use crate::claim::ClaimKind;
-use crate::eligibility::{Gate, GateOutcome};
+use crate::blocker::BlockerCode;
+use crate::claim::Claim;
+use crate::eligibility::Fact;
 use crate::event::ScopedPath;
 use crate::ids::{CaseId, RunId};
-use crate::time::Utc;
 use crate::verification::CommandResult;
-use crate::words::{ClaimLevel, FaultClass, Lane, RunStatus, Stage};
+use crate::words::{FaultClass, Lane, RunStatus, Stage};
 
 outputs! {
     /// `cto explain`.
@@ -22,7 +21,7 @@ outputs! {
         pub status: RunStatus,
         /// The answer in one sentence.
         pub sentence: String,
-        pub gates: Vec<ExplainedGate>,
+        pub gates: Vec<Fact>,
         pub blockers: Vec<ExplainedBlocker>,
         pub checks: Vec<ExplainedCheck>,
         /// Set when no check ran.
@@ -32,23 +31,12 @@ outputs! {
     }
 }
 
-/// A gate, its value, and where that came from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ExplainedGate {
-    pub gate: Gate,
-    pub verdict: GateOutcome,
-    /// Null when it was not looked at.
-    pub value: Option<String>,
-    pub source: String,
-    pub checked_at: Option<Utc>,
-    /// Why it is missing.
-    pub blocker: Option<Blocker>,
-}
-
 /// A blocker, whose fault it is, and what to do next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExplainedBlocker {
     pub code: BlockerCode,
+    /// What it is about.
+    pub subject: String,
     /// The status that it gives a run by itself.
     pub status: RunStatus,
     /// Whose fault it is.
@@ -73,10 +61,8 @@ pub struct ExplainedCheck {
 /// A claim and what would raise it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExplainedClaim {
-    pub kind: ClaimKind,
-    pub claim: String,
-    pub level: ClaimLevel,
-    pub basis: String,
+    #[serde(flatten)]
+    pub claim: Claim,
     /// What would give it a higher level.
     pub raised_by: Option<String>,
 }

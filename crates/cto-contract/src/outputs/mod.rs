@@ -37,9 +37,7 @@ pub use change::{DiffOutput, DiffTag};
 pub use doctor::{DoctorCheck, DoctorOutput, DoctorTag, Health};
 pub use engines::{EngineRow, EnginesOutput, EnginesTag};
 pub use error::{ErrorBody, ErrorOutput};
-pub use explain::{
-    ExplainOutput, ExplainTag, ExplainedBlocker, ExplainedCheck, ExplainedClaim, ExplainedGate,
-};
+pub use explain::{ExplainOutput, ExplainTag, ExplainedBlocker, ExplainedCheck, ExplainedClaim};
 pub use gc::{GcItem, GcKept, GcOutput, GcProblem, GcTag, ItemKind};
 pub use keys::{KeyOutput, KeyTag, TrustListOutput, TrustListTag, TrustOutput, TrustTag};
 pub use logs::{LogFile, LogsOutput, LogsTag, ReplayOutput, ReplayTag};

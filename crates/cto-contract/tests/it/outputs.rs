@@ -83,7 +83,6 @@ fn output_names_are_frozen() {
         ExplainedBlocker,
         ExplainedCheck,
         ExplainedClaim,
-        ExplainedGate,
         GcItem,
         GcKept,
         GcProblem,

@@ -19,7 +19,7 @@ use crate::source::Source;
 use crate::steps::backend::Ran;
 use crate::steps::change::Changed;
 use crate::steps::prepare::Prepared;
-use crate::test_log::write_sections;
+use crate::test_log::{AFTER, write_sections};
 use crate::trees::{Applied, AppliedTree};
 use crate::{clock, error_chain};
 
@@ -27,7 +27,6 @@ use crate::{clock, error_chain};
 const DIRTY_MAX: usize = 100;
 
 const BEFORE: &str = "before the change";
-const AFTER: &str = "after the change";
 const PLANTED: &str = "after the change, with a planted test that must fail";
 
 /// What the checks showed.
