@@ -1,8 +1,9 @@
 //! Writing the signed records that come after the seal.
 
-use cto_contract::addendum::{Addendum, PAYLOAD_TYPE};
+use cto_contract::addendum::{Addendum, Body, PAYLOAD_TYPE, ProofFile};
+use serde_json::Value;
 
-use crate::canonical::{CanonicalError, to_canonical};
+use crate::canonical::{CanonicalError, sha256, to_canonical};
 use crate::dsse::{envelope_bytes, seal_envelope};
 use crate::key::SigningKey;
 
@@ -12,4 +13,15 @@ use crate::key::SigningKey;
 pub fn addendum_bytes(mut addendum: Addendum, key: &SigningKey) -> Result<Vec<u8>, CanonicalError> {
     addendum.harness_public_key = key.public_base64();
     envelope_bytes(&seal_envelope(PAYLOAD_TYPE, &to_canonical(&addendum)?, key))
+}
+
+/// What a record says of a stage proof, and the bytes of the plain file that lies beside it.
+pub fn proof(file_name: ProofFile, payload: Value) -> Result<(Body, Vec<u8>), CanonicalError> {
+    let plain = to_canonical(&payload)?;
+    let body = Body::Proof {
+        file_name,
+        payload,
+        payload_digest: sha256(&plain),
+    };
+    Ok((body, plain))
 }

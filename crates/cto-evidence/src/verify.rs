@@ -109,6 +109,7 @@ pub fn verify(pack: &Path, options: &VerifyOptions) -> VerifyReport {
             run_id: &signed.predicate.run_id,
             pack_digest,
             signer: &signed.signer,
+            status: signed.predicate.status,
         };
         if addenda::check(
             &dir,

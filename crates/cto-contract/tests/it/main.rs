@@ -51,6 +51,8 @@ fn wire_names_are_frozen() {
         cto_contract::verify::VerifyCheck,
         cto_contract::eligibility::Gate,
         cto_contract::eligibility::GateOutcome,
+        cto_contract::addendum::AddendumKind,
+        cto_contract::addendum::ProofFile,
         cto_contract::addendum::Outcome,
         cto_contract::ledger::RecordKind,
         artifact::FreshnessSource,

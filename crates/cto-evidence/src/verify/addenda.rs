@@ -1,13 +1,15 @@
-//! The signed records beside a pack: numbered, chained, about this pack, by a key that counts.
+//! The signed records beside a pack: numbered, chained, about this pack, by a key that counts, each in its place.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use cto_contract::addendum::{Addendum, PAYLOAD_TYPE};
-use cto_contract::ids::{Digest, RunId};
+use cto_contract::addendum::{Addendum, Body, Bound, Outcome, PAYLOAD_TYPE, ProofFile};
+use cto_contract::ids::{CommitId, Digest, RunId};
 use cto_contract::text;
 use cto_contract::trust::Origin;
 use cto_contract::verify::VerifyCode;
+use cto_contract::words::RunStatus;
 
 use super::VerifyOptions;
 use super::findings::Findings;
@@ -15,7 +17,7 @@ use super::{origin, statement};
 use crate::canonical::{sha256, to_canonical};
 use crate::dsse::open_envelope;
 use crate::key::PublicKey;
-use crate::pack::PackDir;
+use crate::pack::{PackDir, PackFile};
 
 const CODE: VerifyCode = VerifyCode::AddendumInvalid;
 /// Most addenda of one pack.
@@ -28,6 +30,7 @@ pub(super) struct Pack<'a> {
     pub(super) run_id: &'a RunId,
     pub(super) pack_digest: &'a Digest,
     pub(super) signer: &'a PublicKey,
+    pub(super) status: RunStatus,
 }
 
 /// Checks a directory of addenda. One that was not asked for by name may be absent. True when there was one.
@@ -58,33 +61,138 @@ pub(super) fn check(
         findings.file(CODE, ".", format!("more than {ADDENDA_MAX} addenda"));
         return true;
     }
-    let mut previous: Option<Digest> = None;
-    for (at, file) in listing.files.iter().enumerate() {
-        let read = || -> Result<Vec<u8>, String> {
-            if file.size > ADDENDUM_BYTES_MAX {
-                return Err(format!(
-                    "{} bytes, more than {ADDENDUM_BYTES_MAX}",
-                    file.size
-                ));
-            }
-            let mut bytes = Vec::new();
-            let reader = opened.open_listed(file).map_err(|e| e.message)?;
-            reader
-                .take(ADDENDUM_BYTES_MAX)
-                .read_to_end(&mut bytes)
-                .map_err(|e| e.to_string())?;
-            Ok(bytes)
-        };
-        let outcome = read().and_then(|bytes| {
-            let digest = sha256(&bytes);
-            let expected = previous.replace(digest);
-            check_one(&file.path, &bytes, at + 1, expected.as_ref(), pack, options)
+    let read = |file: &PackFile| -> Result<Vec<u8>, String> {
+        if file.size > ADDENDUM_BYTES_MAX {
+            return Err(format!(
+                "{} bytes, more than {ADDENDUM_BYTES_MAX}",
+                file.size
+            ));
+        }
+        let mut bytes = Vec::new();
+        let reader = opened.open_listed(file).map_err(|e| e.message)?;
+        reader
+            .take(ADDENDUM_BYTES_MAX)
+            .read_to_end(&mut bytes)
+            .map_err(|e| e.to_string())?;
+        Ok(bytes)
+    };
+    let (plain, records): (Vec<&PackFile>, Vec<&PackFile>) =
+        (listing.files.iter()).partition(|f| f.path.parse::<ProofFile>().is_ok());
+    let mut earlier = EarlierRecords::default();
+    for (at, file) in records.into_iter().enumerate() {
+        let outcome = read(file).and_then(|bytes| {
+            let bound = Bound {
+                id: file.path.clone(),
+                digest: sha256(&bytes),
+            };
+            let expected = earlier.previous.replace(bound.digest.clone());
+            let addendum = check_one(&file.path, &bytes, at + 1, expected.as_ref(), pack, options)?;
+            earlier.add(addendum.body, bound, pack)
         });
         if let Err(message) = outcome {
             findings.file(CODE, &file.path, message);
         }
     }
+    let mut proofs = earlier.proofs;
+    for file in plain {
+        let message = match (proofs.remove(&file.path), read(file)) {
+            (None, _) => "no record holds this proof".to_owned(),
+            (Some(_), Err(message)) => message,
+            (Some(digest), Ok(bytes)) if sha256(&bytes) != digest => {
+                "is not the proof that its record holds".to_owned()
+            }
+            (Some(_), Ok(_)) => continue,
+        };
+        findings.file(CODE, &file.path, message);
+    }
+    for name in proofs.keys() {
+        findings.file(CODE, name, "a record holds this proof, but it is not there");
+    }
     true
+}
+
+/// What the records before one have said.
+#[derive(Default)]
+struct EarlierRecords {
+    previous: Option<Digest>,
+    landing: Option<Landed>,
+    /// Digests of the payloads by the names of their plain files.
+    proofs: BTreeMap<String, Digest>,
+    proof: Option<Bound>,
+    outcome: Option<(Bound, Outcome)>,
+}
+
+struct Landed {
+    bound: Bound,
+    commit: CommitId,
+    is_clean: bool,
+}
+
+impl EarlierRecords {
+    /// Takes the next record, or says why it can't follow.
+    fn add(&mut self, body: Body, bound: Bound, pack: &Pack<'_>) -> Result<(), String> {
+        match body {
+            Body::Landing {
+                landed_commit,
+                target_repository_ending_clean,
+                ..
+            } => {
+                if pack.status != RunStatus::Pass {
+                    return Err("a landing of a run that did not pass".to_owned());
+                }
+                self.landing = Some(Landed {
+                    bound,
+                    commit: landed_commit,
+                    is_clean: target_repository_ending_clean,
+                });
+            }
+            Body::Proof {
+                file_name,
+                payload,
+                payload_digest,
+            } => {
+                let named = (self.proofs).insert(file_name.to_string(), payload_digest.clone());
+                if named.is_some() {
+                    return Err("a second proof of the same stage".to_owned());
+                }
+                if !to_canonical(&payload).is_ok_and(|bytes| sha256(&bytes) == payload_digest) {
+                    return Err("payload_digest is not that of the payload".to_owned());
+                }
+                if !self.landing.as_ref().is_some_and(|l| l.is_clean) {
+                    return Err("a proof without a landing that left its target clean".to_owned());
+                }
+                let accepted = (self.outcome.as_ref())
+                    .is_some_and(|(_, outcome)| *outcome == Outcome::Accepted);
+                if file_name == ProofFile::OwnedRepository && !accepted {
+                    return Err("a proof of a change that no operator has accepted".to_owned());
+                }
+                self.proof = Some(bound);
+            }
+            Body::Outcome { outcome, .. } => self.outcome = Some((bound, outcome)),
+            Body::Rollback { landed_commit, .. } => {
+                let landed = self.landing.as_ref().map(|l| &l.commit);
+                if landed != Some(&landed_commit) {
+                    return Err("a rollback of another commit than the landed one".to_owned());
+                }
+            }
+            Body::Closeout(bound) => {
+                let (run, id) = (&bound.run, pack.run_id.as_str());
+                let same_run = run.id == id && run.digest == *pack.pack_digest;
+                let landed = self.landing.as_ref().map(|l| &l.bound);
+                let decided = self.outcome.as_ref().map(|(outcome, _)| outcome);
+                let same_records = bound.landing.as_ref() == landed
+                    && bound.proof == self.proof
+                    && bound.outcome.as_ref() == decided;
+                if !same_run || !same_records {
+                    return Err(
+                        "binds another run or other records than those before it".to_owned()
+                    );
+                }
+            }
+            Body::Publication { .. } => {}
+        }
+        Ok(())
+    }
 }
 
 fn check_one(
@@ -94,7 +202,7 @@ fn check_one(
     previous: Option<&Digest>,
     pack: &Pack<'_>,
     options: &VerifyOptions,
-) -> Result<(), String> {
+) -> Result<Addendum, String> {
     let opened = open_envelope(bytes, PAYLOAD_TYPE).map_err(|e| statement::describe(&e))?;
     let addendum: Addendum = serde_json::from_slice(&opened.payload)
         .map_err(|e| format!("not an addendum: {}", text::shorten(&e.to_string(), 300)))?;
@@ -122,5 +230,5 @@ fn check_one(
     if addendum.run_id != *pack.run_id || addendum.pack_digest != *pack.pack_digest {
         return Err("is about another pack".to_owned());
     }
-    Ok(())
+    Ok(addendum)
 }

@@ -34,6 +34,15 @@ FAILURES = {
     "backend_failed", "secret_exposed", "source_repository_mutated", "protected_root_mutated", "verified_tree_mismatch",
     "verification_tampered", "patch_not_reproducible",
 }
+PROOFS = ("stage4-disposable-sandbox-proof.json", "stage5-owned-repo-proof.json")
+BODIES = {
+    "landing": {"target_id", "branch", "base_commit", "landed_commit", "tree_id", "target_repository_ending_clean"},
+    "proof": {"file_name", "payload", "payload_digest"},
+    "outcome": {"outcome", "operator", "presence", "custody", "note", "signature"},
+    "rollback": {"landed_commit", "rollback_commit", "tree_id"},
+    "closeout": {"request", "grant", "run", "landing", "proof", "outcome", "validation"},
+    "publication": {"action", "operator", "destination", "reference"},
+}
 OMITTED = {
     "gate": "a gate blocked the run before it", "denial": "the approval was denied before it",
     "death": "the harness died before it", "end": "the run ended before it",
@@ -527,23 +536,52 @@ def check_policy(report, value_of, contract, patch, digest):
 
 def check_addenda(directory, predicate, pack_digest, key, pure):
     """12. Only addenda by the pack's own key: this program has no trust files."""
-    previous = None
-    for n, name in enumerate(sorted(os.listdir(directory)), 1):
+    previous, last, proofs, data_of = None, {}, {}, {}
+    for name in sorted(os.listdir(directory)):
         path = os.path.join(directory, name)
         if os.path.islink(path) or not os.path.isfile(path):
             error("addendum_invalid", name, "not a plain file")
             continue
         with open(path, "rb") as file:
-            data = file.read()
+            data_of[name] = file.read()
+    plain = {name: data_of.pop(name) for name in PROOFS if name in data_of}
+    for n, (name, data) in enumerate(data_of.items(), 1):
         opened = open_envelope(data, "application/vnd.cto.addendum+json", pure, name, "addendum_invalid")
         if opened:
-            body, signer = opened
+            record, signer = opened
+            body, bound = record["body"], {"id": name, "digest": sha256(data)}
             fields = {"schema", "run_id", "pack_digest", "number", "previous", "at", "harness_public_key", "body"}
-            right = (set(body) == fields and body["schema"] == "cto.addendum/v1" and signer == key and body["number"] == n
-                     and name == "%04d-%s.dsse.json" % (n, body["body"].get("kind")) and body["previous"] == previous
-                     and (body["run_id"], body["pack_digest"]) == (predicate["run_id"], pack_digest))
-            need(right, "addendum_invalid", name, "number, chain, pack or key")
+            right = (set(record) == fields and record["schema"] == "cto.addendum/v1" and signer == key and record["number"] == n
+                     and name == "%04d-%s.dsse.json" % (n, body["kind"]) and record["previous"] == previous
+                     and (record["run_id"], record["pack_digest"]) == (predicate["run_id"], pack_digest)
+                     and set(body) == BODIES[body["kind"]] | {"kind"})
+            need(right, "addendum_invalid", name, "number, chain, pack, key or fields")
+            right = in_its_place(body, last, proofs, predicate, pack_digest)
+            need(right, "addendum_invalid", name, "does not follow from the records before it")
+            last[body["kind"]] = (bound, body)
         previous = sha256(data)
+    for name in {*plain, *proofs}:
+        need(name in plain and sha256(plain[name]) == proofs.get(name), "addendum_invalid", name, "a proof and its record")
+
+
+def in_its_place(body, last, proofs, predicate, pack_digest):
+    """12. Whether the records before it allow this one."""
+    landed, outcome = last.get("landing", (None, {})), last.get("outcome", (None, {}))
+    kind = body["kind"]
+    if kind == "landing":
+        return predicate["status"] == "pass"
+    if kind == "proof":
+        name, again = body["file_name"], body["file_name"] in proofs
+        proofs[name] = body["payload_digest"]
+        accepted = outcome[1].get("outcome") == "accepted"
+        return (name in PROOFS and not again and digest_of(body["payload"]) == body["payload_digest"]
+                and landed[1].get("target_repository_ending_clean") is True and (accepted or name == PROOFS[0]))
+    if kind == "rollback":
+        return body["landed_commit"] == landed[1].get("landed_commit")
+    if kind == "closeout":
+        run = {"id": predicate["run_id"], "digest": pack_digest}
+        return body["run"] == run and all(body[k] == last.get(k, (None,))[0] for k in ("landing", "proof", "outcome"))
+    return True
 
 
 # --- 14. the algorithm -------------------------------------------------------------------------------------------------
