@@ -44,7 +44,7 @@ pub(super) fn check_order(state: &RunState, report: Option<&Report>, findings: &
         return;
     };
     let order = order::judge(&Shape::of(state, &state.types, &completed.blockers));
-    let named = |r: &Report| &r.checks.missing_events == &order.faults;
+    let named = |r: &Report| r.checks.missing_events == order.faults;
     if !report.is_some_and(|r| named(r) && r.verdict.status != RunStatus::Pass) {
         for fault in &order.faults {
             findings.file(VerifyCode::EventOrder, EVENTS, fault.sentence());

@@ -52,9 +52,12 @@ impl Plan {
         let home = TempDir::new().unwrap();
         let path = home.path().join(self.run_id.as_str());
         let writer = PackWriter::create(&path).unwrap();
-        let decision = self.events.iter().find_map(|(_, kind)| match kind {
-            EventKind::EligibilityDecided(data) => Some(&data.decision),
-            _ => None,
+        let decision = self.events.iter().find_map(|(_, kind)| {
+            if let EventKind::EligibilityDecided(data) = kind {
+                Some(&data.decision)
+            } else {
+                None
+            }
         });
         let mut files: BTreeMap<String, Vec<u8>> = BTreeMap::from([
             ("events.normalized.jsonl".to_owned(), self.log()),

@@ -303,7 +303,8 @@ fn a_verdict_on_what_nobody_looked_at_is_found_also_by_a_stranger() {
         pack.forge_statement(&pack.key, |_| {});
         pack
     };
-    let cases: [(fn(&mut serde_json::Value), &str); 5] = [
+    type Edit = fn(&mut serde_json::Value);
+    let cases: [(Edit, &str); 5] = [
         (
             |r| r["allowed_writes_passed"] = true.into(),
             "policy_mismatch",

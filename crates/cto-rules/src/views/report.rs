@@ -6,6 +6,7 @@ use cto_contract::artifact::FreshnessMap;
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{Residue, RunCompleted};
 use cto_contract::ids::Digest;
+use cto_contract::lanes::Meters;
 use cto_contract::report::{
     ArtifactSection, AuthoritySection, BackendSection, ChangeSection, ChecksSection, ModelSection,
     Report, ReportSchema, Resources, RunSection, SandboxSection, SourceSection, VerdictSection,
@@ -288,8 +289,13 @@ fn not_applicable(
     let traffic = state.backend.as_ref().map(|b| b.model_traffic.as_ref());
     match traffic.flatten() {
         None => {
-            put("tokens", "this lane has no model");
-            put("cost", "this lane has no model");
+            let why = match state.lane.traits().meters {
+                Meters::Nothing => "this lane has no model",
+                Meters::RequestsAndTokens if !state.backend_started => "no process was started",
+                Meters::RequestsAndTokens => "no model was asked",
+            };
+            put("tokens", why);
+            put("cost", why);
         }
         Some(traffic) => {
             if traffic.tokens.is_none() {
