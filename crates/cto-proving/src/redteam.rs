@@ -8,6 +8,7 @@ mod corpus;
 mod document;
 mod forged;
 mod ground;
+mod home;
 mod judge;
 mod killed;
 mod lines;
@@ -31,6 +32,7 @@ use cto_sandbox::{Launcher, StopToken};
 
 pub use corpus::{Behaviour, CORPUS, NOT_COVERED, Need, behaviour, not_covered};
 pub use document::document;
+pub use home::{UnfitHome, check_home};
 
 use crate::failures::{ValidateError, make_directory};
 use crate::pool::{Ended, work_off};

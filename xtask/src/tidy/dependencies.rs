@@ -30,7 +30,13 @@ const MAP: &[(&str, &[&str])] = &[
     ),
     (
         "cto-proving",
-        &["cto-contract", "cto-evidence", "cto-runner", "cto-sandbox"],
+        &[
+            "cto-contract",
+            "cto-rules",
+            "cto-evidence",
+            "cto-runner",
+            "cto-sandbox",
+        ],
     ),
     (
         "cto-cli",
@@ -39,8 +45,6 @@ const MAP: &[(&str, &[&str])] = &[
             "cto-contract",
             "cto-rules",
             "cto-evidence",
-            "cto-agent",
-            "cto-checkout",
             "cto-sandbox",
             "cto-store",
             "cto-runner",

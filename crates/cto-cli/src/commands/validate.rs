@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
 
 fn failures(args: &FailuresArgs, session: &Session) -> Outcome {
     let options = Options {
-        directory: session.home()?.root().join("validation"),
+        directory: session.home()?.validation(),
         env: session.env.clone(),
         launcher: Launcher::current_exe(),
         jobs: args.jobs.map_or_else(pool::cores, usize::from),

@@ -1,11 +1,10 @@
 //! `cto validate redteam`: try every way out of the sandbox on this machine, and show what came of each.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cto_contract::outputs::{BehaviourStatus, CheckedBehaviour, ValidateRedteamOutput};
 use cto_proving::pool;
-use cto_proving::redteam::{self, CORPUS, Options};
-use cto_rules::inputs::{InputFacts, InputRefusal, judge_input};
+use cto_proving::redteam::{self, CORPUS, Options, check_home};
 use cto_sandbox::Launcher;
 
 use crate::commands::Outcome;
@@ -40,42 +39,16 @@ fn last() -> i64 {
     CORPUS.last().map_or(0, |b| b.number.into())
 }
 
-/// Why files below this directory are not shown to anybody.
-fn not_shown(session: &Session, directory: &Path) -> Option<InputRefusal> {
-    judge_input(&InputFacts {
-        path: directory,
-        repository: None,
-        user_home: session.env.get("HOME").map(PathBuf::from),
-        harness: Vec::new(),
-        other_repository: None,
-    })
-}
-
 pub(super) fn redteam(args: &RedteamArgs, session: &Session) -> Outcome {
     let program = std::env::current_exe()
         .map_err(|e| Failure::io("program_unknown", "this program can't find itself", &e))?;
-    let directory = session.home()?.root().join("validation");
-    let real = session.home()?.root().canonicalize();
-    let real = real.unwrap_or_else(|_| directory.clone());
-    if real.starts_with("/tmp") {
-        return Err(Failure::new(
-            Exit::USAGE,
-            "home_in_tmp",
-            "the red team needs a home that is not below `/tmp`: inside, that is the agent's own, and a name that is \
-             missing there is no attempt at anything",
-        )
-        .hint("name another one: `cto --home DIR validate redteam`"));
-    }
-    if let Some(why) = not_shown(session, &real) {
-        return Err(Failure::new(
-            Exit::USAGE,
-            "home_not_shown",
-            format!("the programs of the red team would lie below home, where nobody inside is shown them: {why}"),
-        )
-        .hint("name another one: `cto --home DIR validate redteam`"));
-    }
+    let home = session.home()?;
+    check_home(home.root(), session.env.get("HOME").map(PathBuf::from)).map_err(|error| {
+        Failure::of(Exit::USAGE, error.code(), &error)
+            .hint("name another one: `cto --home DIR validate redteam`")
+    })?;
     let options = Options {
-        directory,
+        directory: home.validation(),
         env: session.env.clone(),
         launcher: Launcher::current_exe(),
         program,
