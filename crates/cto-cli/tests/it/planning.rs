@@ -311,7 +311,7 @@ fn a_rerun_is_the_same_task_with_a_note_and_a_parent() {
         .json();
     assert_eq!(second["parent_run_id"], parent);
     assert_eq!(second["stage"], first["stage"]);
-    assert_eq!(second["launched"]["argv"], first["identity"]["argv"]);
+    assert_eq!(second["launched"]["argv"], first["launched"]["argv"]);
     let pack = source.pack(&second);
     let contract: Value =
         serde_json::from_slice(&std::fs::read(pack.join("task-contract.json")).unwrap()).unwrap();

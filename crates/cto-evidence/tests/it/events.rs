@@ -4,7 +4,7 @@ use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{Actor, EventKind, EventType};
 use cto_contract::report::Report;
 use cto_contract::words::RunStatus;
-use cto_evidence::canonical::digest_of;
+use cto_evidence::canonical::{decision_id, digest_of};
 use cto_evidence::chain::read_log;
 use cto_rules::lifecycle::{conclude, replay};
 
@@ -29,6 +29,10 @@ fn requiring(mut plan: Plan, event: &str) -> Plan {
         if let EventKind::TaskContractCreated(data) = kind {
             data.contract = plan.contract.clone();
             data.contract_digest = digest_of(&plan.contract).unwrap();
+        }
+        if let EventKind::EligibilityDecided(data) = kind {
+            data.decision.contract_digest = digest_of(&plan.contract).unwrap();
+            data.decision.decision_id = decision_id(&data.decision.basis());
         }
     }
     concluded(plan)
