@@ -56,17 +56,16 @@ pub(crate) fn collect(
             bounds.left_out += 1;
             continue;
         };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory if depth < DEPTH_MAX => {
-                for (entry, child) in children(&handle).unwrap_or_default() {
-                    waiting.push((child, format!("{name}/{entry}"), depth + 1));
-                }
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind.is_dir() && depth < DEPTH_MAX {
+            for (entry, child) in children(&handle).unwrap_or_default() {
+                waiting.push((child, format!("{name}/{entry}"), depth + 1));
             }
-            FileType::RegularFile if bounds.files > 0 && bounds.bytes > 0 => {
-                bounds.files -= 1;
-                bounds.bytes -= keep(run, File::from(handle), &name, bounds.bytes)?;
-            }
-            _ => bounds.left_out += 1,
+        } else if kind.is_file() && bounds.files > 0 && bounds.bytes > 0 {
+            bounds.files -= 1;
+            bounds.bytes -= keep(run, File::from(handle), &name, bounds.bytes)?;
+        } else {
+            bounds.left_out += 1;
         }
     }
     if bounds.left_out > 0 {
@@ -92,12 +91,11 @@ fn open_entry(at: &impl AsFd, name: &str) -> io::Result<OwnedFd> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory | FileType::RegularFile => {
-            Ok(rustix::fs::openat(at, name, flags, Mode::empty())?)
-        }
-        _ => Err(io::ErrorKind::InvalidInput.into()),
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    if !(kind.is_dir() || kind.is_file()) {
+        return Err(io::ErrorKind::InvalidInput.into());
     }
+    Ok(rustix::fs::openat(at, name, flags, Mode::empty())?)
 }
 
 /// The entries of a directory that can be opened, in the order of their names. A name that is no plain text is left out.

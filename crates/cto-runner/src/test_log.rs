@@ -94,7 +94,7 @@ fn first_lines(log: impl Read, command: &str) -> Printed {
     if !lines.pass(&headline) {
         return printed;
     }
-    while let Some(line) = lines.next() {
+    for line in lines {
         // What the check prints could look like the end too: then less of it is shown here, and all of it is in the log.
         if is_end(&line) {
             break;

@@ -194,9 +194,11 @@ fn a_lane_is_spoken_to_ended_when_it_says_so_and_its_files_are_kept() {
         .unwrap();
     let verdict = &result.report.verdict;
     assert_eq!(verdict.status, RunStatus::Pass, "{:#?}", verdict.blockers);
-    let started = events.iter().find_map(|e| match &e.kind {
-        EventKind::BackendStarted(data) => Some(data),
-        _ => None,
+    let started = events.iter().find_map(|e| {
+        let EventKind::BackendStarted(data) = &e.kind else {
+            return None;
+        };
+        Some(data)
     });
     let version = started.unwrap().version_output.as_deref();
     assert_eq!(version, Some("dummy 1.2.3"));
@@ -205,9 +207,11 @@ fn a_lane_is_spoken_to_ended_when_it_says_so_and_its_files_are_kept() {
             .iter()
             .any(|e| matches!(&e.kind, EventKind::BackendPlan(data) if data.text == "say goodbye"))
     );
-    let finished = events.iter().find_map(|e| match &e.kind {
-        EventKind::BackendFinished(data) => Some(data),
-        _ => None,
+    let finished = events.iter().find_map(|e| {
+        let EventKind::BackendFinished(data) = &e.kind else {
+            return None;
+        };
+        Some(data)
     });
     let finished = finished.unwrap();
     assert_eq!(finished.stopped_by, Some(BackendStop::Finished));
