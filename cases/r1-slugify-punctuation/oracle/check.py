@@ -1,9 +1,11 @@
 """Checks strings.py and pages.py from outside, and the table in README.md against the same rule."""
 
+import os
 import random
 import sys
 
 sys.dont_write_bytecode = True  # the oracle's own directory is not ours to write to
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I it is not there by itself
 import probe
 
 SPACES = " \t\n\u00a0"

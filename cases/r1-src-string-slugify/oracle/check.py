@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True  # the oracle's own directory is not ours to write to
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I it is not there by itself
 import probe
 
 SPACES = " \t\n\r\u00a0\u2003"

@@ -1,9 +1,11 @@
 """Checks slugify() of strings.py from outside, on fixed and on random titles."""
 
+import os
 import random
 import sys
 
 sys.dont_write_bytecode = True  # the oracle's own directory is not ours to write to
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I it is not there by itself
 import probe
 
 SPACES = " \t\n\r\v\f\u00a0\u2003\u3000"

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write};
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,8 @@ const STDERR_LINES_SHOWN: usize = 8;
 const IGNORE_OUTPUT_BYTES_MAX: u64 = 1 << 30;
 const IGNORE_WALL: Duration = Duration::from_secs(120);
 const VERSION_WALL: Duration = Duration::from_secs(10);
+/// So long a git may be silent before somebody looks for what it may be waiting for.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// Settings that outrank every file: nothing is converted, nothing is started.
 const SETTINGS: [&str; 10] = [
@@ -47,6 +49,8 @@ pub enum GitError {
     },
     #[error("`git {verb}` was not done after {seconds} s")]
     TimedOut { verb: &'static str, seconds: u64 },
+    #[error("`git {verb}` waits for `{path}`, which is a pipe, a device or a socket")]
+    Waits { verb: &'static str, path: PathBuf },
     #[error("`git {verb}` wrote more than {max} bytes")]
     TooMuchOutput { verb: &'static str, max: u64 },
     #[error("`git {verb}` failed with {status}: {stderr}")]
@@ -89,6 +93,17 @@ impl Call<'_> {
         input: Stdio,
         output: &mut dyn Write,
     ) -> Result<Finished, GitError> {
+        self.run_watched(settings, input, output, &|| None)
+    }
+
+    /// The same in a tree that may hold what git would wait for: when it says nothing for a while, `trap` looks for that.
+    pub(crate) fn run_watched(
+        &self,
+        settings: Settings<'_>,
+        input: Stdio,
+        output: &mut dyn Write,
+        trap: &dyn Fn() -> Option<PathBuf>,
+    ) -> Result<Finished, GitError> {
         let talk = |source| self.talk(source);
         // What it says goes to memory by itself: reading two pipes in turn can block either side.
         let mut said = memory_file().map_err(talk)?;
@@ -100,7 +115,7 @@ impl Call<'_> {
         let mut child = command
             .spawn()
             .map_err(|source| GitError::Start { source })?;
-        let pumped = self.pump(&mut child, output);
+        let pumped = self.pump(&mut child, output, trap);
         if pumped.is_err() {
             // It may be gone already; the wait below is what matters: no git survives its call.
             drop(child.kill());
@@ -153,9 +168,15 @@ impl Call<'_> {
     }
 
     /// Moves output until git has closed it and ended, or until the time is up.
-    fn pump(&self, child: &mut Child, output: &mut dyn Write) -> Result<(), GitError> {
+    fn pump(
+        &self,
+        child: &mut Child,
+        output: &mut dyn Write,
+        trap: &dyn Fn() -> Option<PathBuf>,
+    ) -> Result<(), GitError> {
         let talk = |source| self.talk(source);
         let deadline = Instant::now() + self.wall;
+        let mut silent_until = Some(deadline.min(Instant::now() + SILENCE));
         let mut stdout = child
             .stdout
             .take()
@@ -163,8 +184,16 @@ impl Call<'_> {
         let mut written: u64 = 0;
         let mut buffer = vec![0; 64 * 1024];
         loop {
-            let readable = platform::readable_by(stdout.as_fd(), deadline);
-            self.in_time(readable.map_err(io::Error::from))?;
+            let until = silent_until.unwrap_or(deadline);
+            let readable = platform::readable_by(stdout.as_fd(), until).map_err(io::Error::from);
+            if silent_until.take().is_some() && matches!(readable, Ok(false)) {
+                if let Some(path) = trap() {
+                    let verb = self.verb;
+                    return Err(GitError::Waits { verb, path });
+                }
+                continue;
+            }
+            self.in_time(readable)?;
             let count = match stdout.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(count) => count,

@@ -69,6 +69,12 @@ impl OverlaidTree {
         })
     }
 
+    /// Sets other bounds than the usual ones for what is read of it.
+    #[must_use]
+    pub fn with_caps(self, caps: ScanCaps) -> Self {
+        Self { caps, ..self }
+    }
+
     pub fn upper(&self) -> &Path {
         &self.upper
     }

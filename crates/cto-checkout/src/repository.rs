@@ -4,7 +4,7 @@
 //! directory of ours that borrows them. Git never sees the repository's own configuration, hooks or git directory, so
 //! nothing that stands in there can be started.
 
-mod alternates;
+pub(crate) mod alternates;
 mod batch;
 mod blobs;
 mod config;
@@ -100,6 +100,11 @@ impl Repository {
             caps: ImportCaps::default(),
             statuses: AtomicU64::new(0),
         })
+    }
+
+    /// Says where the git directory of the repository at a directory or above it is, and opens nothing else.
+    pub fn git_directory_at(path: &Path) -> Result<PathBuf, RepositoryError> {
+        Ok(Place::find(path)?.common_dir.path().to_owned())
     }
 
     /// Sets other bounds than the usual ones for the trees that are read.

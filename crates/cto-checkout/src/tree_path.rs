@@ -164,6 +164,17 @@ pub(crate) fn is_gitmodules_name(name: &[u8]) -> bool {
     })
 }
 
+/// Tells whether a folding file system would take this name for `.gitattributes`.
+pub(crate) fn is_gitattributes_name(name: &[u8]) -> bool {
+    may_fold_to_git(name)
+        && folded_pieces(name).any(|piece| {
+            piece == ".gitattributes"
+                || piece
+                    .strip_prefix("gitatt~")
+                    .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()))
+        })
+}
+
 /// Clears ordinary names without an allocation: a walk asks this of every entry.
 fn may_fold_to_git(name: &[u8]) -> bool {
     !name.is_ascii()

@@ -81,6 +81,7 @@ pub(crate) enum Command {
     Trust(commands::trust::Args),
     Config(commands::config::Args),
     Validate(commands::validate::Args),
+    Model(commands::model::Args),
     Doctor(commands::doctor::Args),
     Recover(commands::recover::Args),
     Gc(commands::gc::Args),
@@ -107,7 +108,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Evidence", &["verify", "export", "import", "key", "trust"]),
     (
         "Upkeep",
-        &["doctor", "validate", "config", "recover", "gc", "index"],
+        &[
+            "doctor", "validate", "model", "config", "recover", "gc", "index",
+        ],
     ),
     ("Reference", &["schema", "completions", "man", "help"]),
 ];

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use cto_contract::ids::RunId;
 use cto_runner::{
     CaseError, ConfigError, ContractFileError, FollowError, HarnessError, HomeError, IndexError,
-    KeyringError, PackFileError, ProjectError, RecoverError, ReferenceError, RequestError,
-    RetellError, RetentionError, RunError, StopError, TransferError, TrustError,
+    KeyringError, PackFileError, ProjectError, ProvenanceError, RecoverError, ReferenceError,
+    RequestError, RetellError, RetentionError, RunError, StopError, TransferError, TrustError,
 };
 use cto_store::StoreError;
 
@@ -206,16 +206,32 @@ impl From<RecoverError> for Failure {
 
 impl From<ReferenceError> for Failure {
     fn from(error: ReferenceError) -> Self {
-        let failure = Self::of(Exit::USAGE, error.code(), &error);
+        let exit = match &error {
+            ReferenceError::Removed { .. } | ReferenceError::Lost { .. } => Exit::EVIDENCE,
+            ReferenceError::Store(_) => Exit::FAULT,
+            ReferenceError::Unknown { .. }
+            | ReferenceError::NoRuns
+            | ReferenceError::NoRunsHere
+            | ReferenceError::NoPack { .. }
+            | ReferenceError::Ambiguous { .. }
+            | ReferenceError::Read { .. } => Exit::USAGE,
+        };
+        let failure = Self::of(exit, error.code(), &error);
         match &error {
-            ReferenceError::Unknown { .. } | ReferenceError::NoRuns | ReferenceError::NoPack { .. } => {
+            ReferenceError::Unknown { .. }
+            | ReferenceError::NoRuns
+            | ReferenceError::NoRunsHere
+            | ReferenceError::NoPack { .. } => {
                 failure.hint("give a run id, a unique prefix of one, `latest`, or a path to a pack; `cto runs` lists them")
             }
             ReferenceError::Ambiguous { matches, .. } => {
                 let shown: Vec<&str> = matches.iter().take(5).map(RunId::as_str).collect();
                 failure.hint(format!("it may be {}", shown.join(", ")))
             }
-            ReferenceError::Read { .. } => failure,
+            ReferenceError::Lost { .. } => {
+                failure.hint("a run that was here can't disappear: restore its pack from a copy (`cto import`), or name another run")
+            }
+            ReferenceError::Removed { .. } | ReferenceError::Read { .. } | ReferenceError::Store(_) => failure,
         }
     }
 }
@@ -231,7 +247,30 @@ impl From<TransferError> for Failure {
         } else {
             Exit::FAULT
         };
-        Self::of(exit, error.code(), &error)
+        let hint = error.hint().map(str::to_owned);
+        Self::of(exit, error.code(), &error).hint_if(hint)
+    }
+}
+
+impl From<ProvenanceError> for Failure {
+    fn from(error: ProvenanceError) -> Self {
+        match &error {
+            ProvenanceError::Store(_) => Self::of(Exit::FAULT, error.code(), &error),
+            ProvenanceError::NotTheLedgers { ledger, found, .. } => {
+                let mut failure = Self::of(Exit::EVIDENCE, error.code(), &error);
+                failure.causes.push(format!(
+                    "the ledger has sha256:{ledger}, this is sha256:{found}"
+                ));
+                failure.hint("do not rely on it; stop and investigate")
+            }
+            ProvenanceError::Seal { .. }
+            | ProvenanceError::OtherRun { .. }
+            | ProvenanceError::SealGone { .. }
+            | ProvenanceError::NotSealedHere { .. } => {
+                Self::of(Exit::EVIDENCE, error.code(), &error)
+                    .hint("do not rely on it; `cto verify` shows everything that is wrong")
+            }
+        }
     }
 }
 
@@ -262,6 +301,7 @@ impl From<PackFileError> for Failure {
             | PackFileError::Special { .. }
             | PackFileError::Oversized { .. }
             | PackFileError::Missing { .. }
+            | PackFileError::Altered { .. }
             | PackFileError::Report { .. }
             | PackFileError::Decision { .. }
             | PackFileError::Contract { .. }

@@ -21,7 +21,6 @@ fn main() -> ExitCode {
     if let Some(code) = cto_sandbox::launcher_entry() {
         return code;
     }
-    let pairs = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    commands::start(std::env::args_os().collect(), Environment::new(pairs)).into()
+    let env = Environment::from_os(std::env::vars_os());
+    commands::start(std::env::args_os().collect(), env).into()
 }

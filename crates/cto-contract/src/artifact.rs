@@ -23,6 +23,8 @@ pub const ELIGIBILITY: &str = "eligibility.json";
 pub const TASK_CONTRACT: &str = "task-contract.json";
 pub const SHA256SUMS: &str = "SHA256SUMS";
 pub const ATTESTATION: &str = "attestation.dsse.json";
+/// The attestation before it has its name. A pack that holds it is not sealed.
+pub const ATTESTATION_DRAFT: &str = ".attestation.tmp";
 
 /// First words of the stub that stands in for a patch in quarantine.
 pub const QUARANTINED: &str = "quarantined by cto";

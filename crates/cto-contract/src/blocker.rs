@@ -80,7 +80,7 @@ blockers! {
     ReviewerRejected "reviewer_rejected" Blocked CHECKS, None, Agent, "reviewer-reject", "reviewer rejected", "read the raw rejection in backend/";
     ApprovalDenied "approval_denied" Blocked Some(EventType::ApprovalDenied), None, Operator, "approval-denied", "approval denied", "a denial is final for this request; open a new one";
     Timeout "timeout" Blocked END, TIMEOUT, Environment, "timeout", "timeout", "raise `limits.wall_seconds` or --timeout, or make the task smaller";
-    DirtyStartingTree "dirty_starting_tree" Blocked Some(EventType::TaskContractCreated), None, Operator, "dirty-starting-tree", "dirty starting tree", "commit or stash the changes first";
+    DirtyStartingTree "dirty_starting_tree" Blocked Some(EventType::TaskContractCreated), None, Operator, "dirty-starting-tree", "dirty starting tree", "commit or stash the changes, or say `dirty_source: allowed` in the contract";
     DirtyEndingTree "dirty_ending_tree" Fail END, None, Agent, "dirty-ending-tree", "dirty ending tree", "the checks changed files of the tree; make them write to ignored places only";
     ArtifactWriteFailure "artifact_write_failure" Fail END, None, Environment, "artifact-write-failure", "artifact write failure", "free space or fix the permissions of the home directory, then `cto recover`";
     ProviderUnavailable "provider_unavailable" Blocked END, Some("backend/provider-unavailable.txt"), Environment, "provider-unavailable", "provider unavailable", "`cto doctor` says what is missing";
@@ -116,7 +116,7 @@ blockers! {
     SteeringNotAdmitted "steering_not_admitted" Blocked GATE, GATE_LOG, Operator, "steering-not-admitted", "gate missing: <subject>", "pin the steering files in the target admission";
     SandboxUnavailable "sandbox_unavailable" Blocked GATE, GATE_LOG, Environment, "sandbox-unavailable", "gate missing: <subject>", "`cto doctor` says what this kernel refuses and how to allow it";
     BudgetUnmeterable "budget_unmeterable" Blocked GATE, GATE_LOG, Operator, "budget-unmeterable", "gate missing: <subject>", "remove the cap that this lane cannot measure";
-    BaselineBroken "baseline_broken" Blocked GATE, Some("test.log"), Operator, "baseline-broken", "check does not pass on the untouched tree", "mend the check or its tool first, or say `must_fail_before` if it is what the change has to mend";
+    BaselineBroken "baseline_broken" Blocked GATE, Some("test.log"), Operator, "baseline-broken", "check does not pass on the untouched tree", "mend the check or its tool first, or say `must_fail_before: true` if it is what the change has to mend";
     ModelNotAdmitted "model_not_admitted" Blocked GATE, NOT_ADMITTED, Operator, "model-not-admitted", "model not admitted", "`cto admit model`";
     ModelAdmissionMismatch "model_admission_mismatch" Blocked GATE, NOT_ADMITTED, Operator, "model-admission-mismatch", "model not admitted", "ask for the pair that is admitted";
     ModelAdmissionInvalid "model_admission_invalid" Blocked GATE, NOT_ADMITTED, Operator, "model-admission-invalid", "model not admitted", "the message names field and line";

@@ -12,7 +12,7 @@ use crate::path::PathPattern;
 use crate::task::{
     ContractSchema, EvidenceExpectations, Limits, TaskContract, VerificationCommand,
 };
-use crate::words::{Action, HistoryClass, MutationMode, NetworkClass, RiskClass};
+use crate::words::{Action, DirtySource, HistoryClass, MutationMode, NetworkClass, RiskClass};
 
 wire_const! {
     /// Schema tag of `case.yaml`.
@@ -148,6 +148,7 @@ impl CaseFile {
             rollback_expectation: self.rollback_expectation.clone(),
             evidence_expectations: self.evidence_expectations.clone(),
             branch_policy: None,
+            dirty_source: DirtySource::Refused,
             history: HistoryClass::None,
             limits: self.limits,
             network: self.network.unwrap_or(NetworkClass::None),

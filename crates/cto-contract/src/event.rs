@@ -39,6 +39,9 @@ wire_enum! {
         Plan = "plan",
         /// Only in runs whose contract has `setup_commands`.
         Setup = "setup",
+        /// The checks on the untouched baseline, before the agent starts. Only where the contract has checks and the lane
+        /// does not run them beside its backend.
+        Baseline = "baseline",
         Backend = "backend",
         Change = "change",
         Policy = "policy",
@@ -176,7 +179,7 @@ pub struct ApprovalConsumed {
     pub ledger_seq: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateBlocked {
     pub backend: Lane,
     pub gate: String,
@@ -185,6 +188,9 @@ pub struct GateBlocked {
     /// Always false: a gate blocks before anything runs.
     pub case_executed: bool,
     pub blockers: Vec<Blocker>,
+    /// What the checks showed on the untouched baseline, where that is why it blocks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baseline: Vec<CommandResult>,
 }
 
 /// What the contract's `setup_commands` did before anything was measured.
@@ -247,6 +253,16 @@ pub struct Residue {
     pub truncated: bool,
 }
 
+/// How the changed paths come out of a fresh clone, in a tree with attribute files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CloneCheck {
+    /// Changed paths that nothing converts, written by git and compared.
+    pub compared: u64,
+    /// Changed paths with conversion attributes, bounded: their bytes in a clone may differ from those that were checked.
+    pub not_compared: Vec<String>,
+    pub not_compared_count: u64,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PatchApplied {
     pub base_tree_id: TreeId,
@@ -259,6 +275,9 @@ pub struct PatchApplied {
     pub changes: Vec<ChangedPath>,
     pub oddities: Vec<Oddity>,
     pub residue: Residue,
+    /// None where the tree has no attribute file: git writes every byte as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clone_check: Option<CloneCheck>,
     /// The agent kept a repository of its own at the top; it was thrown away unread.
     pub scratch_git: bool,
     pub blockers: Vec<Blocker>,

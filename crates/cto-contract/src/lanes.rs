@@ -43,6 +43,15 @@ pub enum LadderRule {
     Climbs,
 }
 
+/// When the checks run on the untouched baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BaselineChecks {
+    /// Before the agent starts: a check that can't tell anything costs nothing then.
+    First,
+    /// Beside the backend, which costs nothing itself.
+    Beside,
+}
+
 /// What of a lane's use of its model the forwarder can count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meters {
@@ -61,6 +70,7 @@ pub struct LaneTraits {
     pub program: ProgramSource,
     pub memory: MemoryWatch,
     pub ladder: LadderRule,
+    pub baseline_checks: BaselineChecks,
     /// First stage at which its source must be admitted; none for what is part of the harness.
     pub source_admission_from: Option<Stage>,
     pub meters: Meters,
@@ -79,6 +89,7 @@ impl Lane {
             program: ProgramSource::CommandLine,
             memory: MemoryWatch::Group,
             ladder: LadderRule::Climbs,
+            baseline_checks: BaselineChecks::First,
             source_admission_from: Some(Stage::COPIED_REPOSITORY),
             meters: Meters::RequestsAndTokens,
             state_paths: &[],
@@ -91,6 +102,7 @@ impl Lane {
                 program: ProgramSource::System,
                 memory: MemoryWatch::Polled,
                 ladder: LadderRule::Ruler,
+                baseline_checks: BaselineChecks::Beside,
                 source_admission_from: None,
                 meters: Meters::Nothing,
                 ..INSTALLED
@@ -139,13 +151,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_ruler_runs_without_a_gate_an_admission_and_a_ladder() {
+    fn only_the_ruler_runs_without_a_gate_an_admission_a_ladder_and_checks_before() {
         for lane in Lane::ALL {
             let traits = lane.traits();
             let is_fake = *lane == Lane::Fake;
             assert_eq!(traits.gating == Gating::Open, is_fake, "{lane}");
             assert_eq!(traits.ladder == LadderRule::Ruler, is_fake, "{lane}");
             assert_eq!(traits.source_admission_from.is_none(), is_fake, "{lane}");
+            let is_beside = traits.baseline_checks == BaselineChecks::Beside;
+            assert_eq!(is_beside, is_fake, "{lane}");
             assert_eq!(lane.gate().is_none(), is_fake, "{lane}");
         }
     }

@@ -93,6 +93,10 @@ records! {
     RunCreated(RunCreated) = "run.created",
     /// A run's pack was sealed.
     RunSealed(Seal) = "run.sealed",
+    /// A run that the ledger had lost was entered again, on the evidence of its pack.
+    RunTakenUp(RunTakenUp) = "run.taken_up",
+    /// Entries at the end of a ledger were found to be lost.
+    LedgerLost(LedgerLost) = "ledger.lost",
 }
 
 /// How a ledger begins. Its digest is the id of the ledger.
@@ -167,6 +171,52 @@ impl Seal {
             subject: (&self.run_id).into(),
             once: Some(Self::key(&self.run_id)),
             after: Some(RunCreated::key(&self.run_id)),
+            at: self.at,
+        }
+    }
+}
+
+/// A run that was entered again: its pack verifies, and a key of this home sealed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunTakenUp {
+    pub run_id: RunId,
+    /// When it was entered again.
+    pub at: Utc,
+    pub pack_digest: Digest,
+    pub keyid: Digest,
+}
+
+impl RunTakenUp {
+    fn header(&self) -> Header {
+        let subject = Subject::from(&self.run_id);
+        Header {
+            once: Some(OnceKey::of(RecordKind::RunTakenUp, &subject)),
+            after: Some(Seal::key(&self.run_id)),
+            at: self.at,
+            subject,
+        }
+    }
+}
+
+/// How far a ledger had come, of which the end is lost. What its lost entries said is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerLost {
+    /// When it was seen.
+    pub at: Utc,
+    /// The id of the ledger that was lost: this one or one before it.
+    pub ledger: Digest,
+    pub seq: u64,
+    pub digest: Digest,
+}
+
+impl LedgerLost {
+    fn header(&self) -> Header {
+        Header {
+            subject: Subject("ledger".to_owned()),
+            once: None,
+            after: None,
             at: self.at,
         }
     }

@@ -21,6 +21,7 @@ pub mod ids;
 pub mod input;
 pub mod lanes;
 pub mod ledger;
+pub mod model_script;
 pub mod order;
 pub mod outputs;
 pub mod path;

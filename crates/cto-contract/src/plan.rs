@@ -7,7 +7,7 @@ use crate::identity::LaunchRecord;
 use crate::ids::{CommitId, Digest, TreeId};
 use crate::input::{InputMode, InputPath};
 use crate::task::Limits;
-use crate::words::{HistoryClass, NetworkClass, SandboxClass};
+use crate::words::{DirtySource, HistoryClass, NetworkClass, SandboxClass};
 
 /// One layer of confinement and whether it holds here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +30,45 @@ pub struct SandboxPlan {
     /// What of the operator's own can be read besides the system's programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read_paths: Vec<String>,
+    /// What lies in or beside them and can't be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden_paths: Vec<HiddenPath>,
+}
+
+/// A place of the operator's own that is not shown, although a program on `PATH` may look for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HiddenPath {
+    pub path: String,
+    pub reason: HiddenReason,
+}
+
+wire_enum! {
+    /// Why a place is not shown.
+    pub enum HiddenReason {
+        /// A single place that others may not read lies in a directory that is shown: something empty is seen there.
+        Masked = "masked",
+        /// Others may not read it.
+        ClosedToOthers = "closed_to_others",
+        /// It holds more that others may not read than can be masked.
+        HoldsClosed = "holds_closed",
+        /// It is a link that leads out of its installation.
+        LeavesInstallation = "leaves_installation",
+        /// It holds too many files to look at.
+        TooLarge = "too_large",
+    }
+}
+
+impl HiddenReason {
+    /// Whether a whole directory is missing inside, which a program may need.
+    pub fn is_left_out(self) -> bool {
+        match self {
+            Self::Masked => false,
+            Self::ClosedToOthers
+            | Self::HoldsClosed
+            | Self::LeavesInstallation
+            | Self::TooLarge => true,
+        }
+    }
 }
 
 wire_enum! {
@@ -73,8 +112,11 @@ pub struct SourcePlan {
     pub withheld_count: u64,
     /// Files that only point to their content: they stay pointers.
     pub lfs_pointers: u64,
-    /// Uncommitted changes of the source, bounded; none of them is in the workspace.
+    /// What the contract says about uncommitted changes.
+    pub dirty_source: DirtySource,
+    /// Uncommitted changes of the source but for the contract, bounded; none of them is in the workspace.
     pub dirty_paths: Vec<String>,
+    pub dirty_count: u64,
     pub fingerprint: Digest,
 }
 

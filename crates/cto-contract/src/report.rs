@@ -9,12 +9,13 @@ use crate::artifact::FreshnessMap;
 use crate::blocker::Blocker;
 use crate::claim::Claim;
 use crate::event::{
-    ChangedPath, ModelTraffic, Oddity, Residue, SandboxDenied, ScopedPath, SourceChecked,
+    ChangedPath, CloneCheck, ModelTraffic, Oddity, Residue, SandboxDenied, ScopedPath,
+    SourceChecked,
 };
 use crate::identity::{Identity, LaunchRecord};
 use crate::ids::{CaseId, CommitId, Digest, Nonce, RunId, TreeId};
 use crate::order::EventFault;
-use crate::plan::{InputPlan, Ladder, Layer, SettingSource, SourcePlan};
+use crate::plan::{HiddenPath, InputPlan, Ladder, Layer, SettingSource, SourcePlan};
 use crate::task::BranchPolicy;
 use crate::time::Utc;
 use crate::verification::{CommandResult, Verification};
@@ -138,6 +139,8 @@ pub struct ChangeSection {
     pub patch_tree_id: Option<TreeId>,
     pub verified_tree_id: Option<TreeId>,
     pub residue: Residue,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clone_check: Option<CloneCheck>,
     pub oddities: Vec<Oddity>,
 }
 
@@ -267,6 +270,9 @@ pub struct SandboxSection {
     pub writable_roots: Vec<String>,
     /// What of the operator's own could be read besides the system's programs.
     pub read_paths: Vec<String>,
+    /// What lies in or beside them and could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden_paths: Vec<HiddenPath>,
     pub denials: Vec<SandboxDenied>,
     /// Attempts that are counted and not listed; null when nothing counted.
     pub drops: Option<u64>,

@@ -12,7 +12,7 @@ use crate::document::{self, DocumentError};
 use crate::ids::CaseId;
 use crate::input::Input;
 use crate::path::PathPattern;
-use crate::words::{Action, HistoryClass, MutationMode, NetworkClass, RiskClass};
+use crate::words::{Action, DirtySource, HistoryClass, MutationMode, NetworkClass, RiskClass};
 
 wire_const! {
     /// Schema tag of a task contract.
@@ -63,6 +63,9 @@ pub struct Expect {
     /// Tests that must pass, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
+    /// Tests that may be gone or skipped after the change, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed_tests: Vec<String>,
 }
 
 /// One command of the verification, run by `/bin/sh -c`. A plain string is a command with the defaults.
@@ -236,6 +239,8 @@ pub struct TaskContract {
     pub rollback_expectation: Option<String>,
     #[serde(default)]
     pub evidence_expectations: EvidenceExpectations,
+    #[serde(default = "refused", skip_serializing_if = "is_refused")]
+    pub dirty_source: DirtySource,
     #[serde(default)]
     pub branch_policy: Option<BranchPolicy>,
     #[serde(default = "no_history")]
@@ -251,6 +256,12 @@ fn artificial() -> RiskClass {
 }
 fn yes() -> bool {
     true
+}
+fn refused() -> DirtySource {
+    DirtySource::Refused
+}
+fn is_refused(word: &DirtySource) -> bool {
+    *word == DirtySource::Refused
 }
 fn no_history() -> HistoryClass {
     HistoryClass::None

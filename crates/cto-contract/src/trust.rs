@@ -59,3 +59,30 @@ impl TrustedKey {
         }
     }
 }
+
+/// Whose a pack is, as a home knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Provenance {
+    /// By the key that sealed it; none while it is not sealed.
+    pub origin: Option<Origin>,
+    /// The ledger of this home created the run and knows this very pack of it.
+    pub of_this_home: bool,
+}
+
+impl Provenance {
+    /// The same for a person.
+    pub fn text(self) -> String {
+        let key = match self.origin {
+            Some(Origin::Known) => "known",
+            Some(Origin::Unknown) => "unknown (no key here knows its signer)",
+            Some(Origin::Expired) => "expired (its key did not count when it was sealed)",
+            Some(Origin::Revoked) => "revoked (its key was revoked)",
+            None => "none yet (it is not sealed)",
+        };
+        let home = match self.of_this_home {
+            true => "a run of this home",
+            false => "not a run of this home",
+        };
+        format!("{key}; {home}")
+    }
+}

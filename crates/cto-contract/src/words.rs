@@ -125,6 +125,10 @@ wire_enum! {
     pub enum NetworkClass { None = "none", Model = "model" }
 }
 wire_enum! {
+    /// Whether a task may start from a source with uncommitted changes. One that may never counts as a proof.
+    pub enum DirtySource { Refused = "refused", Allowed = "allowed" }
+}
+wire_enum! {
     /// How much history the workspace's repository carries.
     pub enum HistoryClass { None = "none", Ancestors = "ancestors" }
 }

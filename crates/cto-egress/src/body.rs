@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::api::Api;
 use crate::reach;
-use crate::refusal::Refusal;
+use crate::refusal::{Objection, Refusal};
 
 /// Most keys of the object.
 const KEYS_MAX: usize = 256;
@@ -24,7 +24,7 @@ pub(crate) struct Inspected {
 }
 
 /// Looks at a body and writes it anew. Values keep their own bytes: not even the order of a schema's keys changes.
-pub(crate) fn inspect(api: Api, bytes: &[u8]) -> Result<Inspected, Refusal> {
+pub(crate) fn inspect(api: Api, bytes: &[u8]) -> Result<Inspected, Objection> {
     let Fields(fields) = serde_json::from_slice(bytes).map_err(|error| {
         let repeated = error.to_string().starts_with(REPEATED);
         if repeated {
@@ -33,7 +33,7 @@ pub(crate) fn inspect(api: Api, bytes: &[u8]) -> Result<Inspected, Refusal> {
             Refusal::BadJson
         }
     })?;
-    reach::check(bytes)?;
+    reach::check(api, bytes)?;
     let value = |name: &str| {
         let found = fields.iter().find(|(key, _)| key == name);
         found.map(|(_, raw)| raw.get()).filter(|raw| *raw != "null")
@@ -44,7 +44,7 @@ pub(crate) fn inspect(api: Api, bytes: &[u8]) -> Result<Inspected, Refusal> {
         Some(_) => Err(Refusal::BadField),
     };
     if flag("background")? {
-        return Err(Refusal::BackgroundWork);
+        return Err(Refusal::BackgroundWork.into());
     }
     let is_streamed = flag("stream")?;
     let model = value("model")
@@ -146,7 +146,7 @@ mod tests {
         seen(inspect(Api::ChatCompletions, body.as_bytes()))
     }
 
-    fn seen(inspected: Result<Inspected, Refusal>) -> String {
+    fn seen(inspected: Result<Inspected, Objection>) -> String {
         match inspected {
             Ok(found) => format!(
                 "{} model={} streamed={}",
@@ -154,7 +154,7 @@ mod tests {
                 found.model.unwrap_or_else(|| "-".to_owned()),
                 found.is_streamed
             ),
-            Err(refusal) => refusal.as_str().to_owned(),
+            Err(objection) => objection.refusal.as_str().to_owned(),
         }
     }
 

@@ -66,6 +66,7 @@ impl Visit {
                 status: 0,
                 end: ExchangeEnd::AgentLeft,
                 refusal: None,
+                refused_for: None,
                 request_bytes: 0,
                 response_bytes: 0,
                 tokens: None,
@@ -103,7 +104,10 @@ impl Visit {
         let bytes = match api.takes_body() {
             false => Vec::new(),
             true => match body::inspect(api, &read) {
-                Err(refusal) => return Ending::Refused(refusal),
+                Err(objection) => {
+                    self.exchange.refused_for = objection.subject;
+                    return Ending::Refused(objection.refusal);
+                }
                 Ok(inspected) => {
                     self.exchange.model = inspected.model;
                     self.exchange.streamed = inspected.is_streamed;
@@ -244,15 +248,20 @@ impl Visit {
                     429 => "budget_exceeded",
                     _ => "request_refused",
                 };
-                (refusal.status(), kind, refusal.as_str(), refusal.words())
+                let words = match &self.exchange.refused_for {
+                    Some(subject) => format!("`{subject}`: {}", refusal.words()),
+                    None => refusal.words().to_owned(),
+                };
+                (refusal.status(), kind, refusal.as_str(), words)
             }
             Ending::Failed(end) => {
                 self.exchange.end = end;
                 let (status, words) = failure(end);
+                let words = words.to_owned();
                 (status, "upstream_error", "upstream_error", words)
             }
         };
-        let body = error_body(kind, code, words);
+        let body = error_body(kind, code, &words);
         self.exchange.status = status;
         self.exchange.response_bytes = body.len() as u64;
         let head = head_of(status, &[], AnswerFraming::Length(body.len() as u64), true);

@@ -29,6 +29,7 @@ mod refusal;
 mod request;
 mod response;
 mod room;
+mod scripted;
 mod secret;
 mod upstream;
 mod usage;
@@ -40,6 +41,7 @@ pub use forwarder::{Deadlines, Forwarder, ForwarderError, Terms};
 pub use link::{Route, RouteError};
 pub use record::{Exchange, ExchangeEnd, Traffic};
 pub use refusal::Refusal;
+pub use scripted::{SCRIPTED_MODEL, ScriptedModel, ScriptedOptions};
 pub use secret::{Secret, SecretError};
 pub use upstream::{Authorities, Upstream, UpstreamError};
 

@@ -1,40 +1,102 @@
 //! What in a body would make the upstream itself reach out: tools that it runs, addresses that it fetches.
 //!
-//! An agent without a network could otherwise have one by way of its model. The walk keeps nothing of the body.
+//! An agent without a network could otherwise have one by way of its model. Tools are looked for at every depth, because a
+//! provider takes them in items of the conversation too. What is data to the provider (a schema, the arguments of a call) is
+//! not looked at: an honest tool may speak of anything there. The walk keeps nothing of the body.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use crate::refusal::Refusal;
+use crate::api::Api;
+use crate::refusal::{Objection, Refusal};
 
-/// Tools whose work is done by whoever asked, that is inside. Any other kind is refused.
-const OWN_TOOLS: [&str; 6] = [
-    "function",
-    "custom",
-    "local_shell",
-    "shell",
-    "apply_patch",
-    // A group of others, each of which is looked at.
-    "namespace",
-];
-/// Keys of the whole request that bring tools of the provider with them.
-const HOSTED_KEYS: [&str; 3] = ["web_search_options", "plugins", "prompt"];
-/// Keys under which a provider takes an address to fetch.
-const ADDRESS_KEYS: [&str; 4] = ["image_url", "file_url", "audio_url", "video_url"];
+/// Most characters of a tool's name that a record keeps.
+const SUBJECT_CHARS_MAX: usize = 60;
+
+/// How the requests of one kind of API are read.
+struct Rules {
+    /// Kinds of tools whose work is done by whoever asked, that is inside. Any other kind is refused.
+    own_tools: &'static [&'static str],
+    /// Kinds that are the asker's own where they say `execution: client`.
+    client_tools: &'static [&'static str],
+    /// Keys of a tool that name a server of its own.
+    server_keys: &'static [&'static str],
+    /// Keys of the whole request that bring tools of the provider with them.
+    hosted_at_top: &'static [&'static str],
+    /// The same wherever they stand.
+    hosted: &'static [&'static str],
+    /// Keys that hold definitions of tools, wherever they stand.
+    tool_lists: &'static [&'static str],
+    /// Keys under which a provider takes an address to fetch.
+    addresses: &'static [&'static str],
+    /// Keys of objects that may hold an address as their `url`.
+    sources: &'static [&'static str],
+    /// Keys of the whole request that are data.
+    data_at_top: &'static [&'static str],
+    /// Keys of a tool that are data.
+    data_of_tool: &'static [&'static str],
+    /// Keys of an item of the conversation that are data: the arguments of a call.
+    data_of_item: &'static [&'static str],
+}
+
+const OPENAI: Rules = Rules {
+    own_tools: &[
+        "function",
+        "custom",
+        "local_shell",
+        "shell",
+        "apply_patch",
+        // A group of others, each of which is looked at.
+        "namespace",
+    ],
+    client_tools: &["tool_search"],
+    server_keys: &["server_url", "server_label", "connector_id"],
+    hosted_at_top: &["prompt", "web_search"],
+    hosted: &[
+        "mcp_servers",
+        "web_search_options",
+        "plugins",
+        "search_parameters",
+        "enable_search",
+        "data_sources",
+    ],
+    tool_lists: &["tools", "functions"],
+    addresses: &[
+        "image_url",
+        "file_url",
+        "audio_url",
+        "video_url",
+        "server_url",
+    ],
+    sources: &["source"],
+    data_at_top: &["metadata", "client_metadata", "response_format", "text"],
+    data_of_tool: &["parameters", "input_schema", "output_schema", "format"],
+    data_of_item: &["arguments", "input"],
+};
+
+fn rules(api: Api) -> &'static Rules {
+    match api {
+        Api::ChatCompletions | Api::Responses | Api::Models => &OPENAI,
+    }
+}
 
 /// Refuses a body that would do so. Text that is no JSON is refused as such.
-pub(crate) fn check(body: &[u8]) -> Result<(), Refusal> {
+pub(crate) fn check(api: Api, body: &[u8]) -> Result<(), Objection> {
     let mut found = None;
     let mut reader = serde_json::Deserializer::from_slice(body);
     let walk = Walk {
+        rules: rules(api),
         place: Place::Top,
+        key: "",
+        tool: &mut Tool::default(),
         found: &mut found,
     };
     let walked = walk.deserialize(&mut reader).and_then(|()| reader.end());
     match (found, walked) {
-        (Some(refusal), _) => Err(refusal),
-        (None, Err(_)) => Err(Refusal::BadJson),
+        (Some(objection), _) => Err(objection),
+        (None, Err(_)) => Err(Refusal::BadJson.into()),
         (None, Ok(())) => Ok(()),
     }
 }
@@ -43,44 +105,125 @@ pub(crate) fn check(body: &[u8]) -> Result<(), Refusal> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Top,
+    /// Anything of the request that has no meaning of its own here.
+    Item,
     Tools,
     Tool,
+    /// A definition inside a tool, such as `function`.
+    Definition,
     ToolKind,
+    ToolExecution,
     /// An address, or an object that holds one.
     Address,
+    Source,
     Hosted,
-    Elsewhere,
+    /// Nothing below is read as a request.
+    Data,
+}
+
+/// What was said of the tool that is being looked at. A key may stand twice: every word counts.
+#[derive(Default)]
+struct Tool {
+    client_kind: Option<String>,
+    says_client: bool,
+    says_other: bool,
+}
+
+impl Tool {
+    /// What it is, where it is not surely the asker's own.
+    fn hosted_kind(&self) -> Option<&str> {
+        let is_own = self.says_client && !self.says_other;
+        self.client_kind.as_deref().filter(|_| !is_own)
+    }
 }
 
 struct Walk<'f> {
+    rules: &'static Rules,
     place: Place,
-    found: &'f mut Option<Refusal>,
+    /// The key that it stands under.
+    key: &'f str,
+    tool: &'f mut Tool,
+    found: &'f mut Option<Objection>,
 }
 
 impl Walk<'_> {
-    fn at(&mut self, place: Place) -> Walk<'_> {
+    fn at<'w>(&'w mut self, place: Place, key: &'w str) -> Walk<'w> {
         Walk {
+            rules: self.rules,
             place,
+            key,
+            tool: self.tool,
             found: self.found,
         }
+    }
+
+    fn object(&mut self, refusal: Refusal, subject: &str) {
+        let short: String = subject.chars().take(SUBJECT_CHARS_MAX).collect();
+        self.found.get_or_insert(Objection {
+            refusal,
+            subject: Some(short.escape_debug().to_string()),
+        });
     }
 
     /// Something is here that is neither absent nor, so far, refused.
     fn note(&mut self) {
         if self.place == Place::Hosted {
-            *self.found = Some(Refusal::HostedTool);
+            self.object(Refusal::HostedTool, self.key);
         }
     }
 
     fn below(&self, key: &str) -> Place {
-        match (self.place, key) {
-            (Place::Top, key) if HOSTED_KEYS.contains(&key) => Place::Hosted,
-            (Place::Top | Place::Tool, "tools") => Place::Tools,
-            (Place::Tool, "type") => Place::ToolKind,
-            (Place::Address, "url") => Place::Address,
-            (_, key) if ADDRESS_KEYS.contains(&key) => Place::Address,
-            _ => Place::Elsewhere,
+        let rules = self.rules;
+        let is_in = |list: &[&str]| list.contains(&key);
+        match self.place {
+            Place::Data => Place::Data,
+            Place::Hosted => Place::Hosted,
+            Place::Top if is_in(rules.hosted_at_top) => Place::Hosted,
+            Place::Top if is_in(rules.data_at_top) => Place::Data,
+            Place::Item if is_in(rules.data_of_item) => Place::Data,
+            Place::Tool | Place::Definition if is_in(rules.data_of_tool) => Place::Data,
+            Place::Tool if key == "type" => Place::ToolKind,
+            Place::Tool if key == "execution" => Place::ToolExecution,
+            Place::Tool if is_in(rules.server_keys) => Place::Hosted,
+            Place::Address | Place::Source if key == "url" => Place::Address,
+            _ if is_in(rules.hosted) => Place::Hosted,
+            _ if is_in(rules.tool_lists) => Place::Tools,
+            _ if is_in(rules.addresses) => Place::Address,
+            _ if is_in(rules.sources) => Place::Source,
+            Place::Tool | Place::Definition => Place::Definition,
+            Place::Top
+            | Place::Item
+            | Place::Tools
+            | Place::ToolKind
+            | Place::ToolExecution
+            | Place::Address
+            | Place::Source => Place::Item,
         }
+    }
+
+    /// Looks at one tool as a whole: what it is may depend on a word that stands before or behind.
+    fn tool<'de, A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let mut tool = Tool::default();
+        let mut inner = Walk {
+            rules: self.rules,
+            place: Place::Tool,
+            key: self.key,
+            tool: &mut tool,
+            found: self.found,
+        };
+        inner.entries(&mut map)?;
+        if let Some(kind) = tool.hosted_kind() {
+            self.object(Refusal::HostedTool, kind);
+        }
+        Ok(())
+    }
+
+    fn entries<'de, A: MapAccess<'de>>(&mut self, map: &mut A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            let place = self.below(&key);
+            map.next_value_seed(self.at(place, &key))?;
+        }
+        Ok(())
     }
 }
 
@@ -100,45 +243,61 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         self.note();
-        let inner = if self.place == Place::Tools {
-            Place::Tool
-        } else {
-            self.place
-        };
-        self.place = inner;
-        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
-            let place = self.below(&key);
-            map.next_value_seed(self.at(place))?;
+        match self.place {
+            Place::Tools => self.tool(map),
+            Place::Top
+            | Place::Item
+            | Place::Tool
+            | Place::Definition
+            | Place::ToolKind
+            | Place::ToolExecution
+            | Place::Address
+            | Place::Source
+            | Place::Hosted
+            | Place::Data => self.entries(&mut map),
         }
-        Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
-        self.note();
-        let place = self.place;
-        while list.next_element_seed(self.at(place))?.is_some() {}
+        let (place, key) = (self.place, self.key);
+        // A list at the very top is no request; an empty list of servers is none.
+        while list.next_element_seed(self.at(place, key))?.is_some() {}
         Ok(())
     }
 
     fn visit_str<E: Error>(mut self, text: &str) -> Result<(), E> {
         self.note();
-        let refusal = match self.place {
-            Place::ToolKind if !OWN_TOOLS.contains(&text) => Refusal::HostedTool,
-            Place::Address if !text.starts_with("data:") => Refusal::RemoteUrl,
+        match self.place {
+            Place::ToolKind if self.rules.client_tools.contains(&text) => {
+                self.tool.client_kind = Some(text.to_owned());
+            }
+            Place::ToolKind if !self.rules.own_tools.contains(&text) => {
+                self.object(Refusal::HostedTool, text);
+            }
+            Place::ToolExecution if text == "client" => self.tool.says_client = true,
+            Place::ToolExecution => self.tool.says_other = true,
+            // A tool by its name alone.
+            Place::Tools => self.object(Refusal::HostedTool, text),
+            Place::Address if !text.starts_with("data:") => {
+                self.object(Refusal::RemoteUrl, self.key);
+            }
             Place::Top
-            | Place::Tools
+            | Place::Item
             | Place::Tool
+            | Place::Definition
             | Place::ToolKind
             | Place::Address
+            | Place::Source
             | Place::Hosted
-            | Place::Elsewhere => return Ok(()),
-        };
-        *self.found = Some(refusal);
+            | Place::Data => {}
+        }
         Ok(())
     }
 
-    fn visit_bool<E: Error>(mut self, _: bool) -> Result<(), E> {
-        self.note();
+    fn visit_bool<E: Error>(mut self, is_set: bool) -> Result<(), E> {
+        if is_set {
+            self.note();
+        }
         Ok(())
     }
 
@@ -163,69 +322,4 @@ impl<'de> Visitor<'de> for Walk<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_upstream_is_no_way_out() {
-        let seen = |body: &str| check(body.as_bytes()).map_or_else(Refusal::as_str, |()| "ok");
-        let cases = [
-            (
-                r#"{"tools":[{"type":"function","function":{"name":"f"}}]}"#,
-                "ok",
-            ),
-            (
-                r#"{"tools":[{"type":"mcp","server_url":"https://x"}]}"#,
-                "hosted_tool",
-            ),
-            (
-                r#"{"tools":[{"server_url":"https://x","type":"web_search"}]}"#,
-                "hosted_tool",
-            ),
-            (r#"{"tools":{"type":"mcp"}}"#, "hosted_tool"),
-            (
-                r#"{"tools":[{"type":"function","ty\u0070e":"mcp"}]}"#,
-                "hosted_tool",
-            ),
-            (
-                r#"{"tools":[{"type":"namespace","tools":[{"type":"mcp"}]}]}"#,
-                "hosted_tool",
-            ),
-            (r#"{"web_search_options":{}}"#, "hosted_tool"),
-            (r#"{"web_search_options":null,"tools":[]}"#, "ok"),
-            (r#"{"plugins":[{"id":"web"}]}"#, "hosted_tool"),
-            (r#"{"prompt":{"id":"p"}}"#, "hosted_tool"),
-            (
-                r#"{"messages":[{"content":[{"image_url":{"url":"http://x"}}]}]}"#,
-                "remote_url",
-            ),
-            (
-                r#"{"messages":[{"content":[{"image_url":{"url":"data:image/png;base64,AA"}}]}]}"#,
-                "ok",
-            ),
-            (
-                r#"{"input":[{"content":[{"type":"input_image","image_url":"https://x"}]}]}"#,
-                "remote_url",
-            ),
-            (
-                r#"{"input":[{"type":"input_file","file_url":"https://x"}]}"#,
-                "remote_url",
-            ),
-            (
-                r#"{"messages":[{"content":"see {\"image_url\":\"http://x\"}"}]}"#,
-                "ok",
-            ),
-            (
-                r#"{"tools":[{"type":"function","parameters":{"properties":{"image_url":{"type":"string"},"type":{"enum":["mcp"]},"tools":{"type":"array"}}}}]}"#,
-                "ok",
-            ),
-            ("{", "bad_json"),
-            ("{}x", "bad_json"),
-        ];
-        for (body, expected) in cases {
-            assert_eq!(seen(body), expected, "{body}");
-        }
-        let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
-        assert_eq!(seen(&deep), "bad_json");
-    }
-}
+mod tests;

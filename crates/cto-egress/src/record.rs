@@ -21,6 +21,9 @@ pub struct Exchange {
     pub end: ExchangeEnd,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
+    /// The tool or key that it was refused for, escaped and cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_for: Option<String>,
     /// Bytes of bodies that were forwarded.
     pub request_bytes: u64,
     pub response_bytes: u64,

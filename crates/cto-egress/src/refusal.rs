@@ -33,6 +33,23 @@ macro_rules! refusals {
     };
 }
 
+/// A refusal, and what in the request it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Objection {
+    pub(crate) refusal: Refusal,
+    /// The agent's own word, escaped and cut.
+    pub(crate) subject: Option<String>,
+}
+
+impl From<Refusal> for Objection {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            refusal,
+            subject: None,
+        }
+    }
+}
+
 refusals! {
     ConnectMethod = "connect_method" 405 "this is no proxy: CONNECT is refused",
     AbsoluteForm = "absolute_form" 400 "this is no proxy: the target must be a path",
@@ -67,7 +84,7 @@ refusals! {
     RepeatedKey = "repeated_key" 400 "a key of the body stands twice",
     BadField = "bad_field" 400 "`model`, `stream`, `stream_options` or `background` has the wrong type",
     BackgroundWork = "background_work" 400 "work in the background cannot be metered",
-    HostedTool = "hosted_tool" 403 "a tool that the provider runs itself would reach further than this run may",
+    HostedTool = "hosted_tool" 403 "a tool that the provider runs itself would reach further than this run may; turn it off in the agent's settings, or offer a function that the agent runs",
     RemoteUrl = "remote_url" 403 "the provider would fetch an address for this run; send the data itself",
     TooManyConnections = "too_many_connections" 503 "too many connections or too large requests are open at once",
     BudgetRequests = "budget_requests" 429 "the run's budget of requests is used up",

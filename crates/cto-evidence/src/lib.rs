@@ -5,6 +5,7 @@
 //! the bytes are, and never writes. A pack is sealed if and only if its attestation is there.
 
 pub mod addendum;
+pub mod again;
 pub mod canonical;
 pub mod chain;
 pub mod dsse;

@@ -49,6 +49,8 @@ fn role(path: &str) -> (Role, u64) {
         artifact::EVENTS => (Role::Log, LOG_BYTES_MAX),
         artifact::PATCH => (Role::Kept, PATCH_BYTES_MAX),
         artifact::REPORT_JSON
+        | artifact::REPORT_MD
+        | artifact::TRACE
         | artifact::ELIGIBILITY
         | artifact::TASK_CONTRACT
         | artifact::SHA256SUMS

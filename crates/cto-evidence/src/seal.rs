@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-use cto_contract::artifact::{ATTESTATION, EVENTS, REPORT_JSON, REQUIRED, SHA256SUMS};
+use cto_contract::artifact::{
+    ATTESTATION, ATTESTATION_DRAFT, EVENTS, REPORT_JSON, REQUIRED, SHA256SUMS,
+};
 use cto_contract::attestation::{
     PAYLOAD_TYPE, Predicate, PredicateType, Statement, StatementType, Subject, SubjectDigest,
 };
@@ -21,9 +23,6 @@ use crate::pack::PackDir;
 use crate::read::{Content, read_all};
 use crate::sums::write_sums;
 use crate::writer::{WriteError, remove, rename, sync_directory, sync_listing, write_new};
-
-/// The attestation before it has its name. A pack that holds it is not sealed.
-const ATTESTATION_TMP: &str = ".attestation.tmp";
 
 /// What is sealed, besides the files that are already in the directory.
 #[derive(Debug)]
@@ -106,7 +105,7 @@ pub fn seal(pack_dir: &Path, input: SealInput<'_>) -> Result<Sealed, SealError> 
             });
         }
     }
-    for left_over in [ATTESTATION_TMP, SHA256SUMS, REPORT_JSON] {
+    for left_over in [ATTESTATION_DRAFT, SHA256SUMS, REPORT_JSON] {
         remove(pack.as_fd(), left_over)?;
     }
 
@@ -128,7 +127,7 @@ pub fn seal(pack_dir: &Path, input: SealInput<'_>) -> Result<Sealed, SealError> 
     let statement = statement(&report, &log, &pack_digest, key);
     let envelope = seal_envelope(PAYLOAD_TYPE, &to_canonical(&statement)?, key);
     let attestation = envelope_bytes(&envelope)?;
-    write_new(pack.as_fd(), ATTESTATION_TMP, &attestation)?;
+    write_new(pack.as_fd(), ATTESTATION_DRAFT, &attestation)?;
 
     // Whoever sees the attestation after a crash must see all that it speaks of, so the rename comes after the sync.
     let listing = pack.walk();
@@ -140,7 +139,7 @@ pub fn seal(pack_dir: &Path, input: SealInput<'_>) -> Result<Sealed, SealError> 
         ..listing
     };
     sync_listing(&pack, &listing)?;
-    rename(pack.as_fd(), ATTESTATION_TMP, ATTESTATION)?;
+    rename(pack.as_fd(), ATTESTATION_DRAFT, ATTESTATION)?;
     sync_directory(pack.as_fd())?;
     Ok(Sealed {
         pack_digest,

@@ -3,12 +3,14 @@
 mod addenda;
 mod change;
 mod claims;
+mod derived;
 mod documents;
 mod eligibility;
 mod files;
 mod findings;
 mod freshness;
 mod origin;
+mod seal_read;
 mod statement;
 mod verdict;
 
@@ -28,6 +30,8 @@ use documents::{Documents, Facts};
 use files::Files;
 use findings::Findings;
 use statement::Signed;
+
+pub use seal_read::{SealRead, read_seal};
 
 /// What the caller knows and asks.
 #[derive(Debug, Clone, Default)]
@@ -207,6 +211,9 @@ fn judge(files: &Files, documents: &Documents, done: &mut Checked, findings: &mu
     verdict::check_story(report, log, &facts, documents, findings);
     eligibility::check(log, &facts, documents, findings);
     verdict::check_verdict(report, &facts, documents, findings);
+    if let Some(state) = state.filter(|_| !findings.is_integrity_broken()) {
+        derived::check(report, log, &state, files, findings);
+    }
     done.checks.push(VerifyCheck::Verdict);
 }
 

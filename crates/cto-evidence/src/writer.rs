@@ -126,6 +126,33 @@ impl PackWriter {
     pub fn remove(&self, name: &str) -> Result<bool, WriteError> {
         remove(self.dir.as_fd(), name)
     }
+
+    /// The directory, to look at what is in it.
+    pub fn dir(&self) -> &PackDir {
+        &self.dir
+    }
+
+    /// Removes directories that hold nothing: a writer died between making one and its first file.
+    pub fn remove_empty_directories(&self) -> Result<(), WriteError> {
+        let mut directories = self.dir.walk().directories;
+        // What lies deeper goes first, so that what held only that is empty too.
+        directories.sort_by_key(|path| std::cmp::Reverse(path.split('/').count()));
+        for path in directories {
+            let removed = match path.rsplit_once('/') {
+                None => unlinkat(&self.dir, path.as_str(), AtFlags::REMOVEDIR),
+                Some((parents, last)) => {
+                    let parent = open_below(self.as_fd(), parents, DIRECTORY, Mode::empty())
+                        .map_err(failed("open directory", parents))?;
+                    unlinkat(&parent, last, AtFlags::REMOVEDIR)
+                }
+            };
+            match removed {
+                Ok(()) | Err(Errno::NOTEMPTY | Errno::NOENT) => {}
+                Err(e) => return Err(failed("remove", &path)(e)),
+            }
+        }
+        Ok(())
+    }
 }
 
 impl AsFd for PackWriter {

@@ -5,8 +5,8 @@
 pub(crate) mod check;
 mod document;
 mod fixture;
-pub(crate) mod ground;
 pub(crate) mod outside;
+pub(crate) mod site;
 mod table;
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub use fixture::Fixture;
 pub use table::{NOT_COVERED, control, fixtures};
 
 use crate::pool::{Ended, work_off};
-use ground::{Ground, GroundError};
+use site::{FixtureSite, SiteError};
 
 /// What to validate, and where.
 pub struct Options {
@@ -60,7 +60,7 @@ pub enum ValidateError {
 /// One job of a validation.
 enum Job {
     Fixture(&'static Fixture),
-    /// The same ground and an honest agent: it must pass, else no refusal on it says anything.
+    /// The same site and an honest agent: it must pass, else no refusal on it says anything.
     Control,
 }
 
@@ -213,7 +213,8 @@ fn trigger(fixture: &Fixture, directory: &Path, options: &Options, stop: &StopTo
         seconds: 0.0,
     };
     let mut report = None;
-    match Ground::make(fixture, &row.fixture, directory, options).and_then(|g| g.run(fixture, stop))
+    match FixtureSite::make(fixture, &row.fixture, directory, options)
+        .and_then(|g| g.run(fixture, stop))
     {
         Ok(seen) => {
             let judged = judge(fixture, &seen);
@@ -222,7 +223,7 @@ fn trigger(fixture: &Fixture, directory: &Path, options: &Options, stop: &StopTo
             row.errors = judged.errors;
             report = Some(seen.pack.join(REPORT_JSON));
         }
-        Err(GroundError::LeftOut(reason)) => {
+        Err(SiteError::LeftOut(reason)) => {
             return Done::LeftOut(NotCovered {
                 blocker: fixture.blocker,
                 reason,
@@ -236,7 +237,7 @@ fn trigger(fixture: &Fixture, directory: &Path, options: &Options, stop: &StopTo
 
 fn run_control(directory: &Path, options: &Options, stop: &StopToken) -> Result<(), String> {
     let fixture = control();
-    let seen = Ground::make(fixture, "control", directory, options)
+    let seen = FixtureSite::make(fixture, "control", directory, options)
         .and_then(|g| g.run(fixture, stop))
         .map_err(|e| cto_runner::error_chain(&e))?;
     check::judge_control(&seen)

@@ -7,7 +7,6 @@
 mod corpus;
 mod document;
 mod forged;
-mod ground;
 mod home;
 mod judge;
 mod killed;
@@ -18,6 +17,7 @@ mod planted;
 mod replayed;
 mod scene;
 mod scenes;
+mod site;
 mod task;
 mod traces;
 
@@ -36,10 +36,10 @@ pub use home::{UnfitHome, check_home};
 
 use crate::failures::{ValidateError, make_directory};
 use crate::pool::{Ended, work_off};
-use ground::Ground;
 use judge::{Shown, Verdict};
 use machine::Machine;
 use scene::{Claim, Meddling, Scene};
+use site::SceneSite;
 
 /// What to try, and where.
 pub struct Options {
@@ -237,8 +237,8 @@ fn play(
     } else if tries.is_empty() {
         control(scene, directory, options, machine, stop).map(|errors| (vec![], errors))
     } else {
-        Ground::make(scene, directory, options, machine)
-            .and_then(|ground| ground.play(stop))
+        SceneSite::make(scene, directory, options, machine)
+            .and_then(|site| site.play(stop))
             .map_err(|e| cto_runner::error_chain(&e))
             .and_then(|played| judge::judge(scene, &played, tries))
             .map(|verdicts| (verdicts, vec![]))
@@ -273,7 +273,7 @@ fn failed(scene: &'static Scene, tries: &Tries, why: String) -> Done {
     }
 }
 
-/// The same ground and an honest agent.
+/// The same site and an honest agent.
 fn control(
     scene: &Scene,
     directory: &Path,
@@ -281,8 +281,8 @@ fn control(
     machine: &Machine,
     stop: &StopToken,
 ) -> Result<Vec<String>, String> {
-    let played = Ground::make(scene, directory, options, machine)
-        .and_then(|ground| ground.play(stop))
+    let played = SceneSite::make(scene, directory, options, machine)
+        .and_then(|site| site.play(stop))
         .map_err(|e| cto_runner::error_chain(&e))?;
     let shown = Shown::read(&played.seen)?;
     let mut wrong = shown.passed();

@@ -15,9 +15,9 @@ use cto_contract::text::shorten;
 use cto_contract::wire_enum;
 use serde::Serialize;
 
-use crate::checks::Runner;
+use crate::checks::{Check, OracleUse, all_checks};
 use crate::paths::{LonePattern, PathPolicy, implicitly_frozen};
-use crate::project::{DEEP_DEFAULTS, FORBIDDEN_DEFAULTS, ProjectTree, is_of_tests};
+use crate::project::{DEEP_DEFAULTS, FORBIDDEN_DEFAULTS, ProjectTree, is_of_tests, without_depth};
 use crate::propose::UNFILLED_INSTRUCTION;
 
 /// Most names that one message lists.
@@ -225,7 +225,10 @@ impl Advice<'_> {
             .copied()
             .zip(DEEP_DEFAULTS.iter())
             .filter(|(default, (_, deep))| {
-                in_tree(deep) || samples(default).iter().any(|p| self.is_allowed(p))
+                in_tree(deep)
+                    || samples(without_depth(default))
+                        .iter()
+                        .any(|p| self.is_allowed(p))
             })
             .map(|(default, _)| default)
             .collect();
@@ -253,18 +256,22 @@ impl Advice<'_> {
             return;
         }
         self.tests();
-        let counts = commands().any(|c| {
-            Runner::recognise(&c.run).is_some()
-                || c.expect.junit.is_some()
-                || c.expect.min_tests.is_some()
-                || !c.expect.tests.is_empty()
-                || c.run.contains("CTO_ORACLE")
-        });
-        if !counts {
+        let checks: Vec<Check<'_>> = all_checks(contract).collect();
+        let uncounted: Vec<&str> = checks
+            .iter()
+            .filter(|check| {
+                !check.counts_tests() && OracleUse::of(check.text()) != OracleUse::Program
+            })
+            .map(Check::text)
+            .collect();
+        if !uncounted.is_empty() {
             self.warn(
                 WarningCode::NoTestsCounted,
-                "no command starts a test runner that is known, so only exit codes count: a check that runs no test passes too",
-                "call the runner directly, or let it write JUnit and name the file in `expect.junit`",
+                format!(
+                    "{} proves its exit code alone: no test is counted and none can be planted, so the claim is `self_reported`, and a check that runs no test passes too; with `min_tests` it can't pass at all",
+                    names(&uncounted)
+                ),
+                "call the test runner directly, or let it write JUnit and name the file in `expect.junit`; else leave out `min_tests`",
             );
         }
         if !commands().any(|c| c.must_fail_before) {

@@ -104,7 +104,7 @@ fn level(kind: ClaimKind, state: &RunState) -> ClaimLevel {
             shown(passed(v), v.verification.level)
         }),
         ClaimKind::ChecksFailBefore => checks.map_or(ClaimLevel::Absent, |v| {
-            let failed_before = v.verification.baseline_failed == Some(true);
+            let failed_before = v.verification.fails_only_before();
             shown(passed(v) && failed_before, v.verification.level)
         }),
         ClaimKind::SourceUnchanged => verified(

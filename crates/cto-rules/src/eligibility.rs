@@ -26,7 +26,7 @@ pub use facts::{
     AccessState, Answer, ApprovalState, Asked, Confinement, EndpointState, Facts, LaneSettings,
     LookedUp, Probe, RepositoryState, Seen, StartTree, Work,
 };
-use judgement::{Judged, LaneFacts, judge};
+use judgement::{JudgeGate, Judged, LaneFacts, judge, judge_one};
 pub use stage::StageAsked;
 
 /// Makes the id of a decision from what it rests on; these rules can't hash.
@@ -105,8 +105,12 @@ pub enum Verdict {
 /// Collects every missing gate rather than the first, so that the operator fixes all of them in one go. What is dear to
 /// look up is asked for only when nothing else stands in the way.
 pub fn decide(facts: &Facts, id_of: IdOf) -> Verdict {
+    decide_by(judge_one, facts, id_of)
+}
+
+fn decide_by(judge_one: JudgeGate, facts: &Facts, id_of: IdOf) -> Verdict {
     let lane_facts = LaneFacts::of_asked(facts);
-    let judged = judge(&lane_facts);
+    let judged = judge(&lane_facts, judge_one);
     if let Some(probe) = next_probe(facts, &judged) {
         return Verdict::Needs(probe);
     }
@@ -118,7 +122,7 @@ pub fn decide(facts: &Facts, id_of: IdOf) -> Verdict {
         stage: lane_facts.stage().stage,
     };
     let shown = judged.into_iter().map(Judged::into_fact).collect();
-    let record = about.record(shown, |lane| against(asked, lane), id_of);
+    let record = about.record(shown, |lane| against(asked, lane, judge_one), id_of);
     let grant = record
         .selected_backend
         .0
@@ -169,13 +173,13 @@ fn next_probe(facts: &Facts, judged: &[Judged]) -> Option<Probe> {
 }
 
 /// What stands against a lane that was not asked for, by what is known without looking.
-fn against(asked: &Asked, lane: Lane) -> Vec<Blocker> {
+fn against(asked: &Asked, lane: Lane, judge_one: JudgeGate) -> Vec<Blocker> {
     let lane_facts = LaneFacts {
         asked,
         lane,
         looked_up: &LookedUp::default(),
     };
-    let judged = judge(&lane_facts);
+    let judged = judge(&lane_facts, judge_one);
     judged.iter().filter_map(Judged::refusal).cloned().collect()
 }
 

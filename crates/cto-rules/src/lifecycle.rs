@@ -7,18 +7,18 @@ use std::collections::BTreeSet;
 
 use cto_contract::blocker::{Blocker, BlockerCode, status_of};
 use cto_contract::event::{
-    ApprovalConsumed, BackendFinished, BackendStop, DiffChecked, EligibilityDecided, EventKind,
-    EventType, GateBlocked, PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered,
-    RunStarted, SandboxDenied, SetupCompleted, SourceChecked, Step, TaskContractCreated,
-    VerificationCompleted,
+    ApprovalConsumed, BackendFinished, DiffChecked, EligibilityDecided, EventKind, EventType,
+    GateBlocked, PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered, RunStarted,
+    SandboxDenied, SetupCompleted, SourceChecked, Step, TaskContractCreated, VerificationCompleted,
 };
 use cto_contract::ids::{CaseId, RunId};
+use cto_contract::lanes::BaselineChecks;
 use cto_contract::text::{one_line, shorten};
 use cto_contract::time::Utc;
 use cto_contract::words::{Action, ApprovalStatus, FaultClass, Lane, RunStatus};
 
 use crate::order::{self, Shape};
-use crate::verdicts::{Fault, fault};
+use crate::verdicts::{backend_blockers, left_behind};
 
 /// What a log says, folded.
 #[derive(Debug, Clone)]
@@ -248,12 +248,13 @@ pub enum Next {
 }
 
 /// The order of the steps before `seal`.
-pub const STEPS: [Step; 10] = [
+pub const STEPS: [Step; 11] = [
     Step::Contract,
     Step::Eligibility,
     Step::Prepare,
     Step::Plan,
     Step::Setup,
+    Step::Baseline,
     Step::Backend,
     Step::Change,
     Step::Policy,
@@ -285,6 +286,7 @@ pub fn next_step(state: &RunState) -> Next {
     let stopped = is_interrupted(state)
         || never_ran
         || blind
+        || state.gate_blocked.is_some()
         || (state.eligibility.is_some() && !state.is_eligible())
         || (!state.backend_started
             && (!state.step_blockers.is_empty()
@@ -296,15 +298,30 @@ pub fn next_step(state: &RunState) -> Next {
     let next = STEPS
         .iter()
         .copied()
-        .find(|s| !state.finished_steps.contains(s) && (*s != Step::Setup || has_setup(state)));
+        .find(|s| !state.finished_steps.contains(s) && has_work(state, *s));
     Next::Perform(next.unwrap_or(Step::Complete))
 }
 
-fn has_setup(state: &RunState) -> bool {
-    state
-        .contract
-        .as_ref()
-        .is_some_and(|c| !c.contract.setup_commands.is_empty())
+/// Whether there is anything to do in a step.
+fn has_work(state: &RunState, step: Step) -> bool {
+    let contract = state.contract.as_ref().map(|c| &c.contract);
+    match step {
+        Step::Setup => contract.is_some_and(|c| !c.setup_commands.is_empty()),
+        Step::Baseline => {
+            let is_first = state.lane.traits().baseline_checks == BaselineChecks::First;
+            is_first && contract.is_some_and(|c| !c.verification_commands.is_empty())
+        }
+        Step::Contract
+        | Step::Eligibility
+        | Step::Prepare
+        | Step::Plan
+        | Step::Backend
+        | Step::Change
+        | Step::Policy
+        | Step::Verification
+        | Step::Complete
+        | Step::Seal => true,
+    }
 }
 
 fn is_interrupted(state: &RunState) -> bool {
@@ -382,7 +399,30 @@ pub fn conclude(state: &RunState) -> RunCompleted {
             Blocker::new(BlockerCode::MissingRequiredEvent, fault.event, sentence)
         }));
     }
-    verdict(blockers, state.lane)
+    verdict(without_effects(blockers), state.lane)
+}
+
+/// What a cause brings about by itself, and so says nothing more.
+const EFFECTS: &[(BlockerCode, &[BlockerCode])] = &[
+    (
+        BlockerCode::Timeout,
+        &[BlockerCode::NoDiff, BlockerCode::BackendFailed],
+    ),
+    (
+        BlockerCode::LimitExceeded,
+        &[BlockerCode::NoDiff, BlockerCode::BackendFailed],
+    ),
+];
+
+/// Leaves out what another blocker explains.
+fn without_effects(blockers: Vec<Blocker>) -> Vec<Blocker> {
+    let is_there = |code: BlockerCode| blockers.iter().any(|b| b.code == code);
+    let causes = EFFECTS.iter().filter(|(cause, _)| is_there(*cause));
+    let explained: BTreeSet<BlockerCode> = causes.flat_map(|(_, e)| e.iter().copied()).collect();
+    blockers
+        .into_iter()
+        .filter(|b| !explained.contains(&b.code))
+        .collect()
 }
 
 /// Turns blockers into the record that ends a log.
@@ -396,102 +436,6 @@ fn verdict(blockers: Vec<Blocker>, lane: Lane) -> RunCompleted {
         fault_class: deciding.map_or(FaultClass::None, |b| b.code.row().fault),
         blockers,
     }
-}
-
-/// Judges how the backend ended: its exit code and its words are no evidence for success, but a bad end is a failure.
-fn backend_blockers(state: &RunState) -> Vec<Blocker> {
-    let Some(end) = &state.backend else {
-        return Vec::new();
-    };
-    let lane = state.lane;
-    if let Some(why) = &end.start_failure {
-        return vec![Blocker::new(
-            BlockerCode::ProviderUnavailable,
-            lane.as_str(),
-            format!("the {lane} backend could not be started: {why}"),
-        )];
-    }
-    let mut found = Vec::new();
-    if end.timed_out {
-        let has_valid_patch = state
-            .diff
-            .as_ref()
-            .is_some_and(|d| d.blockers.is_empty() && !d.changed_files.is_empty());
-        let code = if has_valid_patch {
-            BlockerCode::LifecycleTimeoutAfterValidPatch
-        } else {
-            BlockerCode::Timeout
-        };
-        found.push(Blocker::new(
-            code,
-            "backend",
-            format!(
-                "the {lane} backend was over its wall clock after {:.1} s",
-                end.seconds
-            ),
-        ));
-    } else if end.stopped_by == Some(BackendStop::Finished) {
-        // It said that it had finished: how it was ended then says nothing about it.
-    } else if end.stopped_by == Some(BackendStop::InputUnread) {
-        found.push(Blocker::new(
-            BlockerCode::BackendFailed,
-            "unread input",
-            format!("the {lane} backend did not read what it was told"),
-        ));
-    } else if let Some(signal) = end.signal {
-        found.push(Blocker::new(
-            BlockerCode::BackendFailed,
-            format!("signal {signal}"),
-            format!("the {lane} backend was ended by signal {signal}"),
-        ));
-    } else if end.exit_code != Some(0) {
-        let code = end
-            .exit_code
-            .map_or_else(|| "unknown".to_owned(), |c| c.to_string());
-        found.push(Blocker::new(
-            BlockerCode::BackendFailed,
-            format!("exit code {code}"),
-            format!("the {lane} backend ended with exit code {code}"),
-        ));
-    }
-    if !end.no_survivors {
-        found.push(Blocker::new(
-            BlockerCode::SandboxUnavailable,
-            "survivors",
-            "it could not be shown that nothing of the backend survived",
-        ));
-    }
-    found
-}
-
-/// Judges what a backend left changed that was not its own, however it ended.
-fn left_behind(end: &BackendFinished) -> Vec<Blocker> {
-    let mut found = Vec::new();
-    if end.program_replaced {
-        found.push(fault(Step::Backend, &Fault::ProgramReplaced));
-    }
-    let Some(roots) = &end.protected_roots else {
-        return found;
-    };
-    if let Some(why) = &roots.unreadable {
-        let why = why.clone();
-        found.push(fault(
-            Step::Backend,
-            &Fault::ProtectedRootsUnreadable { why },
-        ));
-    }
-    if roots.changed > 0 {
-        found.push(Blocker::new(
-            BlockerCode::ProtectedRootMutated,
-            roots.names.first().map_or("", String::as_str),
-            format!(
-                "{} paths of a protected root changed while the backend ran: {}",
-                roots.changed,
-                shorten(&roots.names.join(", "), 300)
-            ),
-        ));
-    }
-    found
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub struct InitOutput {
     pub files: Vec<InitFile>,
     /// The contract that was written.
     pub contract: TaskContract,
+    /// Lines that `.gitignore` lacks and should have; nothing writes them unasked.
+    pub proposed_ignores: Vec<String>,
     /// What a person should know before he trusts it.
     pub notes: Vec<String>,
     /// What to type next, in order.

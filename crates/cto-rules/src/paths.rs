@@ -37,15 +37,20 @@ pub struct PathPolicy {
 }
 
 impl PathPolicy {
-    /// Compiles the three lists of a contract.
+    /// Compiles the three lists of a contract; result files of its checks are frozen too.
     pub fn new(contract: &TaskContract) -> Self {
         let compile = |patterns: &[PathPattern], broken| {
             patterns.iter().map(|p| Glob::new(p, broken)).collect()
         };
+        let mut frozen: Vec<Glob> = compile(&contract.frozen_paths, Broken::MatchesEverything);
+        // A result that the change brings along is not the check's.
+        let commands = contract.verification_commands.iter();
+        let results = commands.filter_map(|command| command.expect.junit.as_ref());
+        frozen.extend(results.map(|p| Glob::new(p, Broken::MatchesEverything)));
         Self {
             allowed: compile(&contract.allowed_paths, Broken::MatchesNothing),
             forbidden: compile(&contract.forbidden_paths, Broken::MatchesEverything),
-            frozen: compile(&contract.frozen_paths, Broken::MatchesEverything),
+            frozen,
         }
     }
 
@@ -71,7 +76,7 @@ impl PathPolicy {
         if let Some(pattern) = first(&self.frozen) {
             return (Scope::Frozen, pattern);
         }
-        if !self.allowed.iter().any(|g| g.names(path))
+        if !self.names(path)
             && let Some(frozen) = implicitly_frozen(name)
         {
             return frozen;
@@ -89,6 +94,22 @@ impl PathPolicy {
     pub fn allowed_by(&self, path: &[u8]) -> Option<&str> {
         let found = self.allowed.iter().find(|g| g.matches(path));
         found.map(Glob::text)
+    }
+
+    /// Whether an allowed pattern is this very path.
+    pub fn names(&self, path: &[u8]) -> bool {
+        self.allowed.iter().any(|g| g.names(path))
+    }
+
+    /// Whether an allowed pattern matches the path and spells these of its components out.
+    pub fn names_part(&self, path: &[u8], part: &[u8]) -> bool {
+        let part: Vec<&[u8]> = part.split(|&byte| byte == b'/').collect();
+        let spells = |text: &str| {
+            let components: Vec<&[u8]> = text.split('/').map(str::as_bytes).collect();
+            components.windows(part.len()).any(|window| window == part)
+        };
+        let mut allowed = self.allowed.iter();
+        allowed.any(|g| spells(g.text()) && g.matches(path))
     }
 
     /// The verdict on one entry of a patch: its path, and what it puts there.

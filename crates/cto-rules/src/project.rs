@@ -29,27 +29,40 @@ pub const KEY_FILES: &[&str] = &[
 /// Longest text of a key file that is worth a look.
 pub const KEY_FILE_BYTES_MAX: usize = 256 << 10;
 
-/// Patterns that no ordinary change touches: good defaults for `forbidden_paths`.
+/// Patterns that no ordinary change touches: good defaults for `forbidden_paths`. Secrets and what tools write lie at any
+/// depth; how a project is shipped is said at its top.
 pub const FORBIDDEN_DEFAULTS: &[&str] = &[
-    ".env",
-    ".env.*",
-    "secrets/",
-    "credentials/",
+    "**/.env",
+    "**/.env.*",
+    "**/secrets/",
+    "**/credentials/",
     "deploy/",
     "infra/",
     ".github/workflows/",
-    "node_modules/",
-    "vendor/",
-    "Cargo.lock",
-    "Gemfile.lock",
-    "Pipfile.lock",
-    "composer.lock",
-    "go.sum",
-    "package-lock.json",
-    "pnpm-lock.yaml",
-    "poetry.lock",
-    "uv.lock",
-    "yarn.lock",
+    "**/node_modules/",
+    "**/vendor/",
+    "**/Cargo.lock",
+    "**/Gemfile.lock",
+    "**/Pipfile.lock",
+    "**/Podfile.lock",
+    "**/bun.lock",
+    "**/bun.lockb",
+    "**/composer.lock",
+    "**/deno.lock",
+    "**/flake.lock",
+    "**/go.sum",
+    "**/go.work.sum",
+    "**/gradle.lockfile",
+    "**/mix.lock",
+    "**/npm-shrinkwrap.json",
+    "**/package-lock.json",
+    "**/packages.lock.json",
+    "**/pdm.lock",
+    "**/pnpm-lock.yaml",
+    "**/poetry.lock",
+    "**/pubspec.lock",
+    "**/uv.lock",
+    "**/yarn.lock",
 ];
 
 /// The tree of a project.
@@ -142,9 +155,19 @@ const TEST_FILES: &[&str] = &[
 pub static TEST_PATTERNS: LazyLock<Vec<(PathPattern, LonePattern)>> =
     LazyLock::new(|| compiled(TEST_FILES.iter().map(|p| (*p).to_owned())));
 
-/// [`FORBIDDEN_DEFAULTS`] at any depth, in the same order.
-pub(crate) static DEEP_DEFAULTS: LazyLock<Vec<(PathPattern, LonePattern)>> =
-    LazyLock::new(|| compiled(FORBIDDEN_DEFAULTS.iter().map(|p| format!("**/{p}"))));
+/// [`FORBIDDEN_DEFAULTS`], each at any depth, in the same order.
+pub(crate) static DEEP_DEFAULTS: LazyLock<Vec<(PathPattern, LonePattern)>> = LazyLock::new(|| {
+    compiled(
+        FORBIDDEN_DEFAULTS
+            .iter()
+            .map(|p| format!("**/{}", without_depth(p))),
+    )
+});
+
+/// The name that a default is about, without where it may lie.
+pub(crate) fn without_depth(default: &'static str) -> &'static str {
+    default.strip_prefix("**/").unwrap_or(default)
+}
 
 fn compiled(patterns: impl Iterator<Item = String>) -> Vec<(PathPattern, LonePattern)> {
     let parsed = patterns.filter_map(|p| p.parse::<PathPattern>().ok());

@@ -15,12 +15,14 @@ use cto_contract::ids::CaseId;
 use cto_contract::input::{Input, InputMode, InputPath};
 use cto_contract::path::PathPattern;
 use cto_contract::task::{ContractSchema, EvidenceExpectations, Limits, TaskContract};
-use cto_contract::words::{Action, HistoryClass, MutationMode, NetworkClass, RiskClass};
+use cto_contract::words::{
+    Action, DirtySource, HistoryClass, MutationMode, NetworkClass, RiskClass,
+};
 
 use crate::paths::LonePattern;
 use crate::project::{
-    FORBIDDEN_DEFAULTS, KEY_FILES, ProjectFacts, ProjectTree, TEST_PATTERNS, is_test_directory,
-    is_test_file,
+    DEEP_DEFAULTS, FORBIDDEN_DEFAULTS, KEY_FILES, ProjectFacts, ProjectTree, TEST_PATTERNS,
+    is_test_directory, is_test_file, without_depth,
 };
 
 pub use languages::Language;
@@ -166,6 +168,7 @@ pub fn propose(facts: &ProjectFacts) -> Proposal {
         rollback_expectation: None,
         evidence_expectations: EvidenceExpectations::default(),
         branch_policy: None,
+        dirty_source: DirtySource::Refused,
         history: HistoryClass::None,
         limits: limits(&languages),
         network: NetworkClass::None,
@@ -247,16 +250,19 @@ fn is_source_directory(name: &str) -> bool {
     !name.starts_with('.') && !NOT_SOURCE.contains(&name) && !is_test_directory(name)
 }
 
-/// Defaults that are part of the tree and that a build reads: frozen, so that they stay where they are.
+/// Defaults that are part of the tree, at whatever depth, and that a build reads: frozen, so that they stay where they are.
 fn kept_as_they_are(tree: &ProjectTree) -> BTreeSet<&'static str> {
-    let builds = |d: &&str| {
-        !d.contains('/') && !d.starts_with('.') || matches!(*d, "vendor/" | "node_modules/")
+    let builds = |default: &'static str| match without_depth(default) {
+        "vendor/" | "node_modules/" => true,
+        name => !name.contains('/') && !name.starts_with('.'),
     };
     FORBIDDEN_DEFAULTS
         .iter()
         .copied()
-        .filter(builds)
-        .filter(|d| tree.has(d) || d.ends_with('/') && tree.has_below(d))
+        .zip(DEEP_DEFAULTS.iter())
+        .filter(|(default, _)| builds(default))
+        .filter(|(_, (_, deep))| tree.paths.iter().any(|path| deep.matches(path)))
+        .map(|(default, _)| default)
         .collect()
 }
 

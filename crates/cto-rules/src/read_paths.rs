@@ -1,7 +1,17 @@
-//! Which directories of the machine a confined process may read: the places of the programs on `PATH`, and no more.
+//! Which places of the machine a confined process may read: the programs on `PATH` with what they load, and no more.
 
-use std::collections::BTreeMap;
+mod closed;
+mod installations;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+use cto_contract::plan::HiddenReason;
+
+pub use closed::{ClosedBy, ClosedPlace, Look, PlaceKind};
+pub use installations::{Installation, installation_of, interpreter_directory, sought};
 
 use crate::inputs::{InputFacts, InputRefusal, judge_input};
 
@@ -17,17 +27,16 @@ pub const SYSTEM_ROOTS: [&str; 8] = [
     "/nix/store",
 ];
 
-/// Names of directories whose programs need what lies beside them.
-const PROGRAM_DIRECTORIES: [&str; 4] = ["bin", "sbin", "shims", "libexec"];
-
 /// What is known about the operator's search path.
 #[derive(Debug, Clone, Default)]
 pub struct ReadFacts {
     /// Directories of `PATH`, as named and as they really are.
     pub search_path: Vec<(PathBuf, PathBuf)>,
-    /// Toolchains and `read_paths` of the configuration, as named and as they really are.
+    /// The installations that they belong to, and other toolchains.
+    pub installations: Vec<Installation>,
+    /// `read_paths` of the configuration, as named and as they really are.
     pub named: Vec<(PathBuf, PathBuf)>,
-    /// Single files that the operator named in the command line.
+    /// Single files that the operator named in the command line, or that a toolchain is set up by.
     pub files: Vec<(PathBuf, PathBuf)>,
     /// Where services listen: a socket answers also where nothing can be written.
     pub sockets: Vec<PathBuf>,
@@ -41,38 +50,39 @@ pub struct ReadFacts {
 pub struct ReadPaths {
     /// Where it is seen -> where it really lies.
     pub shown: BTreeMap<PathBuf, PathBuf>,
+    /// Places in them that are covered with something empty.
+    pub masked: BTreeMap<PathBuf, PlaceKind>,
     /// What was asked for and is not shown, with the reason.
     pub refused: Vec<(PathBuf, InputRefusal)>,
+    /// What lies in or beside what is shown, and is not.
+    pub hidden: Vec<(PathBuf, HiddenReason)>,
+    /// Which of the real places the operator named himself.
+    named: BTreeSet<PathBuf>,
 }
 
 /// Chooses what to show. A directory of the search path that may not be shown is left out; so is what it holds.
 pub fn read_paths(facts: &ReadFacts) -> ReadPaths {
     let mut out = ReadPaths::default();
     for (named, real) in &facts.search_path {
-        if is_system(real) {
-            continue;
+        if !is_system(real) {
+            out.add(facts, named, real);
         }
-        let is_program_directory = real
-            .file_name()
-            .is_some_and(|name| PROGRAM_DIRECTORIES.iter().any(|known| name == *known));
-        // The whole installation where that shows nothing else, or else the programs alone.
-        let whole = match (named.parent(), real.parent()) {
-            (Some(named), Some(real)) if is_program_directory => Some((named, real)),
-            _ => None,
-        };
-        let whole = whole.filter(|(_, real)| {
-            facts.user_home.as_deref() != Some(*real) && facts.refusal(real).is_none()
-        });
-        let (named, real) = whole.unwrap_or((named, real));
-        out.add(facts, named, real);
+    }
+    for installation in &facts.installations {
+        let is_whole_home = facts.user_home.as_ref() == Some(&installation.real);
+        if !is_whole_home && !is_system(&installation.real) {
+            out.add_parts(facts, installation);
+        }
     }
     for (named, real) in &facts.named {
         if !is_system(real) {
+            out.named.insert(real.clone());
             out.add(facts, named, real);
         }
     }
     for (named, real) in &facts.files {
         if !is_system(real) {
+            out.named.insert(real.clone());
             out.add_judged(facts.judged(real), named, real);
         }
     }
@@ -108,6 +118,25 @@ impl ReadFacts {
 }
 
 impl ReadPaths {
+    /// Shows what programs load. A link is followed where it stays in the installation: elsewhere may lie anything.
+    fn add_parts(&mut self, facts: &ReadFacts, installation: &Installation) {
+        for (name, real) in installation.parts() {
+            let named = installation.named.join(name);
+            if is_system(real) {
+                self.link(named, real);
+            } else if !real.starts_with(&installation.real) {
+                self.hidden.push((named, HiddenReason::LeavesInstallation));
+            } else if facts.refusal(real).is_none() {
+                self.add(facts, &named, real);
+                self.link(installation.real.join(name), real);
+            }
+        }
+    }
+
+    fn link(&mut self, at: PathBuf, real: &Path) {
+        self.shown.insert(at, real.to_owned());
+    }
+
     fn add(&mut self, facts: &ReadFacts, named: &Path, real: &Path) {
         self.add_judged(facts.refusal(real), named, real);
     }
@@ -125,73 +154,4 @@ impl ReadPaths {
 
 fn is_system(path: &Path) -> bool {
     SYSTEM_ROOTS.iter().any(|root| path.starts_with(root))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn facts(search_path: &[&str]) -> ReadFacts {
-        let both = |p: &&str| (PathBuf::from(p), PathBuf::from(p));
-        ReadFacts {
-            search_path: search_path.iter().map(both).collect(),
-            named: Vec::new(),
-            files: Vec::new(),
-            sockets: vec!["/opt/served/run/it.sock".into()],
-            user_home: Some("/home/you".into()),
-            harness: vec!["/home/you/.local/state/cto".into()],
-            repository: Some("/srv/app".into()),
-        }
-    }
-
-    fn shown(search_path: &[&str]) -> String {
-        let paths = read_paths(&facts(search_path));
-        let text: Vec<String> = paths
-            .shown
-            .keys()
-            .map(|p| p.display().to_string())
-            .collect();
-        text.join(" ")
-    }
-
-    #[test]
-    fn a_program_is_shown_with_its_installation_unless_that_shows_more() {
-        assert_eq!(shown(&["/usr/bin", "/usr/local/bin", "/bin"]), "");
-        assert_eq!(
-            shown(&["/home/you/.pyenv/versions/3.11/bin"]),
-            "/home/you/.pyenv/versions/3.11"
-        );
-        assert_eq!(shown(&["/home/you/.pyenv/shims"]), "/home/you/.pyenv");
-        // Credentials, the harness or everything else would come along.
-        assert_eq!(shown(&["/home/you/.cargo/bin"]), "/home/you/.cargo/bin");
-        assert_eq!(shown(&["/home/you/.local/bin"]), "/home/you/.local/bin");
-        assert_eq!(shown(&["/home/you/bin"]), "/home/you/bin");
-        assert_eq!(shown(&["/opt/tool/bin"]), "/opt/tool");
-        let mut facts = facts(&[]);
-        facts.files = vec![("/srv/app/agent.sh".into(), "/srv/app/agent.sh".into())];
-        assert_eq!(
-            read_paths(&facts).shown.len(),
-            1,
-            "the operator named that very file"
-        );
-    }
-
-    #[test]
-    fn what_may_not_be_shown_is_left_out_and_named() {
-        let refused = [
-            "/home/you/.ssh",
-            "/",
-            "/home/you",
-            "/proc/self",
-            "/srv/app/bin",
-            "/srv/app/.venv/bin",
-            "/opt/served",
-            "/opt/served/run",
-        ];
-        let paths = read_paths(&facts(&refused));
-        assert_eq!(paths.shown, BTreeMap::new());
-        assert_eq!(paths.refused.len(), refused.len());
-        // Beside a socket the programs alone are shown.
-        assert_eq!(shown(&["/opt/served/bin"]), "/opt/served/bin");
-    }
 }

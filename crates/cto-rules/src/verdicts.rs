@@ -1,6 +1,7 @@
 //! What the facts of a step come to: each function takes what the runner saw and returns what the log will say of it,
 //! blockers included. The runner makes no blocker of its own.
 
+mod backend;
 mod change;
 mod faults;
 mod limits;
@@ -10,9 +11,12 @@ mod source;
 mod tests;
 mod verification;
 
-pub use change::{Application, ChangeFacts, ExposedSecret, change, may_apply};
-pub use faults::{Commands, Fault, clock_went_back, fault, interrupted};
+pub(crate) use backend::{backend_blockers, left_behind};
+pub use change::{Application, ChangeFacts, CloneFacts, ExposedSecret, change, may_apply};
+pub use faults::{Commands, DiskUnit, Fault, clock_went_back, fault, interrupted};
 pub use limits::{LimitFact, limit_hit};
 pub use setup::setup;
-pub use source::{SourceFacts, SourceLook, source};
-pub use verification::{CheckFacts, NotChecked, checked, not_checked, nothing_to_check};
+pub use source::{SourceFacts, SourceLook, can_be_proof, source};
+pub use verification::{
+    CheckFacts, NotChecked, checked, checks_again, not_checked, nothing_to_check,
+};

@@ -37,6 +37,11 @@ impl ArtifactTimes {
         self.entries.insert(path.to_owned(), entry);
     }
 
+    /// The file is gone.
+    pub(crate) fn forget(&mut self, path: &str) {
+        self.entries.remove(path);
+    }
+
     pub(crate) fn has(&self, path: &str) -> bool {
         self.entries.contains_key(path)
     }

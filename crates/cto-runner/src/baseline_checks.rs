@@ -1,4 +1,4 @@
-//! The checks on the untouched baseline, beside everything else.
+//! The checks on the untouched baseline: what they showed, or will have shown once it is asked for.
 
 use std::io;
 use std::thread::JoinHandle;
@@ -12,6 +12,44 @@ use crate::checks::Execution;
 const STOP_LOOK: Duration = Duration::from_millis(5);
 
 type Checks = JoinHandle<io::Result<Vec<Execution>>>;
+
+/// What the checks showed on the untouched baseline.
+#[derive(Default)]
+pub(crate) struct Baseline {
+    /// While they run beside the backend.
+    beside: Option<BaselineChecks>,
+    /// Empty where the contract names no command.
+    done: Vec<Execution>,
+}
+
+impl Baseline {
+    pub(crate) fn done(executions: Vec<Execution>) -> Self {
+        Self {
+            beside: None,
+            done: executions,
+        }
+    }
+
+    pub(crate) fn beside(checks: BaselineChecks) -> Self {
+        Self {
+            beside: Some(checks),
+            done: Vec::new(),
+        }
+    }
+
+    /// Waits for them, if they still run.
+    pub(crate) fn wait(&mut self, asked: &StopToken) -> io::Result<&[Execution]> {
+        if let Some(checks) = self.beside.take() {
+            self.done = checks.join(asked)?;
+        }
+        Ok(&self.done)
+    }
+
+    pub(crate) fn into_executions(mut self, asked: &StopToken) -> io::Result<Vec<Execution>> {
+        self.wait(asked)?;
+        Ok(self.done)
+    }
+}
 
 /// Checks in a thread of their own. A run that ends before it looked at them ends them.
 pub(crate) struct BaselineChecks {

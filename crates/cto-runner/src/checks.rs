@@ -11,17 +11,23 @@ use std::time::Duration;
 
 use cto_agent::base_environment;
 use cto_contract::task::{Expect, TaskContract, VerificationCommand};
-use cto_contract::verification::{Canary, CanaryStatus, CommandResult};
-use cto_rules::checks::{Observed, PlantedTest, Runner, judge_command, read_junit, whole_canary};
+use cto_contract::verification::{Canary, CanaryStatus, CheckRoom, CommandResult};
+use cto_rules::checks::{
+    Check, Observed, OracleUse, Runner, all_checks, first_error, is_tool_missing, judge_command,
+    judged, read_junit,
+};
 use cto_rules::secrets::Known;
 use cto_sandbox::{
-    Access, Attempt, Bind, End, LaunchError, Launcher, Outcome, SandboxMessage, StopCause,
+    Access, Attempt, Bind, End, LaunchError, Launcher, Means, Outcome, SandboxMessage, StopCause,
     StopToken,
 };
 
+use crate::baseline_checks::Baseline;
+use crate::inside;
 use crate::limits::Effective;
 use crate::redacted_file::RedactedFile;
 use crate::room::Room;
+use crate::trees::FreshRoom;
 use planting::Layers;
 
 /// How much of a command's output is searched for test results.
@@ -39,8 +45,8 @@ pub(crate) struct Checker {
     pub(crate) limits: Effective,
     pub(crate) stop: StopToken,
     pub(crate) known: Known,
-    /// Paths of this machine and what a pack calls them.
-    pub(crate) places: Known,
+    /// Where the harness keeps its state: a pack never names it.
+    pub(crate) home: PathBuf,
 }
 
 /// One execution, with its output kept in a file.
@@ -52,69 +58,127 @@ pub(crate) struct Execution {
     pub(crate) limit: Option<(String, u64)>,
     /// What it tried that was refused, and what it executed.
     pub(crate) attempts: Vec<Attempt>,
+    /// The room that it had for itself.
+    pub(crate) own: Option<FreshRoom>,
+}
+
+/// The rooms of one round of checks.
+pub(crate) struct RoundRooms<'r> {
+    /// Of all commands but oracles.
+    pub(crate) shared: &'r Room,
+    /// Makes one that nobody has used, by a name that was not given before.
+    pub(crate) fresh: &'r dyn Fn(&str) -> io::Result<FreshRoom>,
 }
 
 /// What the canary run gave.
+#[derive(Default)]
 pub(crate) struct CanaryRun {
-    pub(crate) canary: Canary,
-    /// Names of the tests that passed beside it.
-    pub(crate) names: Option<Vec<String>>,
+    /// One for each command, or part of one, that starts a known runner.
+    planted: Vec<PlantedTest>,
     pub(crate) executions: Vec<Execution>,
+}
+
+/// What came of the test that was planted for one check.
+struct PlantedTest {
+    command: String,
+    part: Option<String>,
+    canary: Canary,
+}
+
+impl CanaryRun {
+    /// The canary of the check that a result is of.
+    pub(crate) fn of(&self, result: &CommandResult) -> Option<Canary> {
+        let own = |p: &&PlantedTest| (&p.command, &p.part) == (&result.command, &result.part);
+        self.planted.iter().find(own).map(|p| p.canary.clone())
+    }
 }
 
 /// What one planted test gave.
 struct OnePlanted {
     status: CanaryStatus,
     detail: String,
-    /// With the names of the tests that passed beside it, where the runner tells them.
-    ran: Option<(Execution, Option<Vec<String>>)>,
+    ran: Option<Execution>,
 }
 
 impl Checker {
     /// The untouched baseline: every command runs, whatever the others did, and runners tell tests by name.
-    pub(crate) fn baseline(&self, room: &Room) -> io::Result<Vec<Execution>> {
-        let commands = self.contract.verification_commands.iter().enumerate();
-        commands
-            .map(|(i, command)| {
-                let runner = Runner::recognise(&command.run);
-                let line = runner
-                    .as_ref()
-                    .map_or_else(|| command.run.clone(), Runner::verbose);
-                self.execute(
-                    command,
-                    &line,
-                    runner.as_ref(),
-                    room,
-                    &format!("before-{i}"),
-                )
+    pub(crate) fn baseline(&self, rooms: &RoundRooms<'_>) -> io::Result<Vec<Execution>> {
+        let checks = all_checks(&self.contract).enumerate();
+        checks
+            .map(|(i, check)| {
+                let mut execution = self.check(&check, rooms, &format!("before-{i}"))?;
+                if !execution.result.passed {
+                    execution.result.first_error = first_error(&read_text(&execution.output)?);
+                }
+                Ok(execution)
             })
             .collect()
     }
 
-    /// The changed tree: in order, each as often as asked, up to the first failure; by name where a runner is known.
-    pub(crate) fn after(&self, room: &Room) -> io::Result<Vec<Execution>> {
+    /// The changed tree: in order, each as often as asked, up to the first failure that is new; by name where a runner
+    /// is known.
+    pub(crate) fn after(
+        &self,
+        rooms: &RoundRooms<'_>,
+        baseline: &mut Baseline,
+    ) -> io::Result<Vec<Execution>> {
         let mut out = Vec::new();
         for (i, command) in self.contract.verification_commands.iter().enumerate() {
-            let runner = Runner::recognise(&command.run);
-            let line = runner
-                .as_ref()
-                .map_or_else(|| command.run.clone(), Runner::verbose);
+            let checks = Check::all_of(command);
             for round in 0..command.repeat {
-                let execution = self.execute(
-                    command,
-                    &line,
-                    runner.as_ref(),
-                    room,
-                    &format!("after-{i}-{round}"),
-                )?;
-                let passed = execution.result.passed;
-                out.push(execution);
-                if !passed {
-                    return Ok(out);
+                for (part, check) in checks.iter().enumerate() {
+                    let name = format!("after-{i}-{round}-{part}");
+                    let mut execution = self.check(check, rooms, &name)?;
+                    if !execution.result.passed {
+                        let mut before = baseline.wait(&self.stop)?.iter().map(|e| &e.result);
+                        let same = before.find(|b| b.is_same_check(&execution.result));
+                        execution.result = judged(check, execution.result, same);
+                    }
+                    let passed = execution.result.passed;
+                    out.push(execution);
+                    if !passed {
+                        return Ok(out);
+                    }
                 }
             }
         }
         Ok(out)
+    }
+
+    /// Runs a command once, in the room that the rules give it.
+    fn check(
+        &self,
+        check: &Check<'_>,
+        rooms: &RoundRooms<'_>,
+        name: &str,
+    ) -> io::Result<Execution> {
+        let started = Started {
+            check,
+            line: &check.line(),
+            name,
+            oracle: self.oracle_for(check.command),
+            room: CheckRoom::Shared,
+        };
+        // Where nothing is held, no room is anybody's own.
+        let is_held = self.launcher.means != Means::None;
+        match OracleUse::of(check.text()).room() {
+            CheckRoom::Own if is_held && started.oracle.is_some() => {
+                let own = (rooms.fresh)(name)?;
+                let room = CheckRoom::Own;
+                let execution = self.execute(&Started { room, ..started }, &own.room)?;
+                let own = Some(own);
+                Ok(Execution { own, ..execution })
+            }
+            CheckRoom::Own | CheckRoom::Shared => self.execute(&started, rooms.shared),
+        }
+    }
+
+    /// The oracle, for a command that names it: the others run the code under test in their own process.
+    fn oracle_for(&self, command: &VerificationCommand) -> Option<&Path> {
+        match OracleUse::of(&command.run) {
+            OracleUse::Unused => None,
+            OracleUse::Named | OracleUse::Program => self.oracle.as_deref(),
+        }
     }
 
     /// The contract's setup, in order, up to the first failure.
@@ -127,7 +191,19 @@ impl Checker {
                 must_fail_before: false,
                 repeat: 1,
             };
-            let execution = self.execute(&command, line, None, room, &format!("setup-{i}"))?;
+            let check = Check {
+                command: &command,
+                part: None,
+                runner: None,
+            };
+            let started = Started {
+                check: &check,
+                line,
+                name: &format!("setup-{i}"),
+                oracle: None,
+                room: CheckRoom::Shared,
+            };
+            let execution = self.execute(&started, room)?;
             let passed = execution.result.passed;
             out.push(execution);
             if !passed {
@@ -137,62 +213,55 @@ impl Checker {
         Ok(out)
     }
 
-    /// Whether any command starts a runner that a test can be planted for.
-    pub(crate) fn has_known_runner(&self) -> bool {
-        let commands = &self.contract.verification_commands;
-        commands.iter().any(|c| Runner::recognise(&c.run).is_some())
-    }
-
     /// For each runner that is known, plants a test that must fail and reruns it: if it does not see it fail, the code
     /// under test is in control. Commands before a runner that make something for it run as well.
-    pub(crate) fn canary(&self, room: &Room, token: &str) -> io::Result<CanaryRun> {
-        let commands = &self.contract.verification_commands;
-        let runners: Vec<Option<Runner>> =
-            commands.iter().map(|c| Runner::recognise(&c.run)).collect();
-        let until = runners
-            .iter()
-            .rposition(Option::is_some)
-            .map_or(0, |i| i + 1);
-        let mut tried = Vec::new();
-        let (mut names, mut executions) = (None, Vec::new());
-        // Without a known runner there is no tree to look at either.
-        let layers = match until {
-            0 => Layers::none(),
-            _ => Layers::open(room.layers())?,
+    pub(crate) fn canary(
+        &self,
+        fresh: impl FnOnce() -> io::Result<FreshRoom>,
+        token: &str,
+    ) -> io::Result<CanaryRun> {
+        let checks: Vec<Check<'_>> = all_checks(&self.contract).collect();
+        let Some(last) = checks.iter().rposition(|check| check.runner.is_some()) else {
+            return Ok(CanaryRun::default());
         };
-        for (i, (command, runner)) in commands.iter().zip(&runners).take(until).enumerate() {
+        let room = &fresh()?.room;
+        let mut run = CanaryRun::default();
+        let layers = Layers::open(room.layers())?;
+        for (i, check) in checks.iter().take(last + 1).enumerate() {
             let name = format!("canary-{i}");
-            let Some(runner) = runner else {
-                if !asks_for_oracle(command) {
-                    executions.push(self.execute(command, &command.run, None, room, &name)?);
+            let Some(runner) = &check.runner else {
+                if OracleUse::of(check.text()) == OracleUse::Unused {
+                    let started = Started {
+                        check,
+                        line: check.text(),
+                        name: &name,
+                        oracle: None,
+                        room: CheckRoom::Shared,
+                    };
+                    run.executions.push(self.execute(&started, room)?);
                 }
                 continue;
             };
             let token = format!("{token}{i}");
-            let one = self.plant_and_run(&layers, command, runner, room, (&name, &token))?;
-            if let Some((execution, passed)) = one.ran {
-                executions.push(execution);
-                if let Some(passed) = passed {
-                    names.get_or_insert_with(Vec::new).extend(passed);
-                }
-            }
-            tried.push(PlantedTest {
-                runner: runner.name(),
-                status: one.status,
-                detail: one.detail,
+            let one = self.plant_and_run(&layers, check, runner, room, (&name, &token))?;
+            run.executions.extend(one.ran);
+            run.planted.push(PlantedTest {
+                command: check.command.run.clone(),
+                part: check.part.clone(),
+                canary: Canary {
+                    status: one.status,
+                    runner: runner.name().to_owned(),
+                    detail: one.detail,
+                },
             });
         }
-        Ok(CanaryRun {
-            canary: whole_canary(&tried),
-            names,
-            executions,
-        })
+        Ok(run)
     }
 
     fn plant_and_run(
         &self,
         layers: &Layers,
-        command: &VerificationCommand,
+        check: &Check<'_>,
         runner: &Runner,
         room: &Room,
         (name, token): (&str, &str),
@@ -218,10 +287,17 @@ impl Checker {
                 return Ok(without(CanaryStatus::Swallowed, detail));
             }
         }
-        let execution = self.execute(command, &plan.command, Some(runner), room, name)?;
+        let started = Started {
+            check,
+            line: &plan.command,
+            name,
+            oracle: None,
+            room: CheckRoom::Shared,
+        };
+        let execution = self.execute(&started, room)?;
         let output = read_text(&execution.output)?;
         let exit = execution.result.exit_code;
-        let failed = exit.is_some_and(|code| code != command.expect.exit);
+        let failed = exit.is_some_and(|code| code != check.command.expect.exit);
         let (status, detail) = match (failed, plan.is_told(&output)) {
             (true, true) => (CanaryStatus::Caught, "the planted test failed, as it must"),
             (false, true) => (
@@ -237,10 +313,6 @@ impl Checker {
                 "the runner reported success and never told of the planted test",
             ),
         };
-        let own = |name: &String| !name.ends_with(&plan.test_name);
-        let passed = runner
-            .count(&output)
-            .map(|tests| tests.passed_names.into_iter().filter(own).collect());
         for file in &plan.files {
             // What is left of it would only make the next runner fail for two reasons.
             layers.uproot(file).ok();
@@ -248,23 +320,21 @@ impl Checker {
         Ok(OnePlanted {
             status,
             detail: detail.to_owned(),
-            ran: Some((execution, passed)),
+            ran: Some(execution),
         })
     }
 
-    fn execute(
-        &self,
-        command: &VerificationCommand,
-        line: &str,
-        runner: Option<&Runner>,
-        room: &Room,
-        name: &str,
-    ) -> io::Result<Execution> {
+    fn execute(&self, started: &Started<'_>, room: &Room) -> io::Result<Execution> {
+        let &Started {
+            check,
+            line,
+            name,
+            oracle,
+            room: kind,
+        } = started;
         let places = room.places();
         let mut env = base_environment(&places, &self.path);
         env.extend(room.more_env());
-        // Only a command that names the oracle gets it: the others run the code under test in their own process.
-        let oracle = self.oracle.as_ref().filter(|_| asks_for_oracle(command));
         if let Some(oracle) = oracle {
             env.insert(
                 "CTO_ORACLE".to_owned(),
@@ -275,12 +345,15 @@ impl Checker {
         let limits = (self.limits.sandbox(), self.limits.tree());
         let mut request = room.request(name, argv, to_os(env), limits)?;
         request.binds.extend(oracle.map(|from| Bind {
-            from: from.clone(),
+            from: from.to_owned(),
             at: room.oracle_at(from),
             access: Access::ReadOnly,
         }));
         let output = room.log(name);
-        let mut log = RedactedFile::create(&output, &self.known, &self.places)?;
+        let mut outside = room.outside();
+        outside.extend(oracle.map(|from| (from.to_owned(), "$CTO_ORACLE")));
+        let places = inside::places(&outside, &self.home);
+        let mut log = RedactedFile::create(&output, &self.known, &places)?;
         let mut attempts: Vec<Attempt> = Vec::new();
         let launched =
             self.launcher
@@ -293,16 +366,17 @@ impl Checker {
                     SandboxMessage::Started | SandboxMessage::Tick { .. } => {}
                 });
         log.finish()?;
-        let tests = match (&command.expect.junit, runner) {
+        let said = read_text(&output)?;
+        let tests = match (&check.command.expect.junit, &check.runner) {
             // The code under test made it: no link of it leads the harness anywhere else.
             (Some(path), _) => Layers::open(room.written())?
                 .read(path.as_str(), PARSED_BYTES_MAX)
                 .unwrap_or_default()
                 .and_then(|text| read_junit(&text)),
-            (None, Some(runner)) => runner.count(&read_text(&output)?),
+            (None, Some(runner)) => runner.count(&said),
             (None, None) => None,
         };
-        let (seen, limit) = observed(
+        let (mut seen, limit) = observed(
             launched,
             Observed {
                 exit_code: None,
@@ -311,19 +385,32 @@ impl Checker {
                 output_capped: false,
                 seconds: 0.0,
                 tests,
-                count_due: runner.is_some() || command.expect.junit.is_some(),
-                is_oracle: oracle.is_some(),
+                room: kind,
                 start_failure: None,
+                tool_missing: false,
             },
         );
+        seen.tool_missing = is_tool_missing(check, seen.exit_code, &said);
         Ok(Execution {
-            result: judge_command(command, &seen),
+            result: judge_command(check, seen),
             line: line.to_owned(),
             output,
             limit,
             attempts,
+            own: None,
         })
     }
+}
+
+/// One command to be started.
+struct Started<'s> {
+    check: &'s Check<'s>,
+    /// What the shell is given: the command, or its runner called so that it tells more.
+    line: &'s str,
+    /// Of this start: that of its log.
+    name: &'s str,
+    oracle: Option<&'s Path>,
+    room: CheckRoom,
 }
 
 /// Adds how a launch ended, and names the limit of all its processes together that ended it.
@@ -364,10 +451,6 @@ fn observed(
         ..seen
     };
     (seen, limit)
-}
-
-fn asks_for_oracle(command: &VerificationCommand) -> bool {
-    command.run.contains("$CTO_ORACLE") || command.run.contains("${CTO_ORACLE}")
 }
 
 pub(crate) fn to_os(env: BTreeMap<String, String>) -> BTreeMap<OsString, OsString> {

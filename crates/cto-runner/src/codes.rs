@@ -8,6 +8,7 @@ use crate::home::HomeError;
 const fn directory_code(error: &HomeError) -> &'static str {
     match error {
         HomeError::Unknown => "config_unknown",
+        HomeError::NotText(_) => "config_not_text",
         HomeError::Relative(_) => "config_relative",
         HomeError::Create { .. } => "config_not_created",
         HomeError::Read { .. } => "config_unreadable",
@@ -95,11 +96,15 @@ impl RunError {
     /// What to do next.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::StageNeedsRepository(_) => "leave --stage out, or give 1 or 2",
+            Self::StageNeedsRepository(_) => {
+                "ask for stage 1 or 2, by --stage or by the lane's environment name"
+            }
             Self::FakeNeedsCase => {
                 "add `--engine command`, and after `--` the program that does the work"
             }
-            Self::RepositoryNeedsStage => "give --stage 3",
+            Self::RepositoryNeedsStage => {
+                "ask for stage 3, by --stage and by the lane's environment name"
+            }
             Self::NoCommand => "name the program and its arguments after `--`",
             Self::Repository(_) => {
                 "name a directory of a git repository with --repo, and a commit of it with --base"

@@ -147,7 +147,12 @@ pub(crate) fn read_trust(dir: &Path) -> Result<Vec<TrustedKey>, ConfigError> {
         }
     }
     paths.sort();
-    paths.iter().map(|path| read_trusted_key(path)).collect()
+    // A file that is gone by now was the draft of another process's key: it never counted.
+    let read = paths.iter().map(|path| match read_trusted_key(path) {
+        Err(ConfigError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+        read => Some(read),
+    });
+    read.flatten().collect()
 }
 
 /// Reads one trust file and checks that its id is that of its key.

@@ -49,6 +49,7 @@ pub(crate) enum Target<'a> {
     Case,
     Repository {
         path: &'a Path,
+        contract_file: Option<&'a Path>,
         rev: Option<&'a str>,
     },
     /// A repository that nobody named yet.

@@ -1,28 +1,61 @@
 //! The process environment as a value: read once, at the edge.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 
-/// Names and values; what is not UTF-8 counts as absent.
+/// Names and values; a setting that is not UTF-8 counts as absent, but a place must not: see [`Environment::place`].
 #[derive(Debug, Clone, Default)]
-pub struct Environment(BTreeMap<String, String>);
+pub struct Environment {
+    values: BTreeMap<String, String>,
+    not_text: BTreeSet<String>,
+}
+
+/// A variable that names a place, in bytes that are not UTF-8.
+#[derive(Debug, thiserror::Error)]
+#[error("the value of {0} is not UTF-8")]
+pub struct NotText(pub String);
 
 impl Environment {
     /// Takes the pairs that the caller read.
     pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self(pairs.into_iter().collect())
+        Self {
+            values: pairs.into_iter().collect(),
+            not_text: BTreeSet::new(),
+        }
+    }
+
+    /// Takes the pairs as the system has them.
+    pub fn from_os(pairs: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let mut env = Self::default();
+        for (name, value) in pairs {
+            match (name.into_string(), value.into_string()) {
+                (Ok(name), Ok(value)) => drop(env.values.insert(name, value)),
+                (Ok(name), Err(_)) => drop(env.not_text.insert(name)),
+                (Err(_), _) => {}
+            }
+        }
+        env
+    }
+
+    /// A path that is set. One in other bytes than UTF-8 is an error: another place would be taken in silence.
+    pub fn place(&self, name: &str) -> Result<Option<&str>, NotText> {
+        match self.not_text.contains(name) {
+            true => Err(NotText(name.to_owned())),
+            false => Ok(self.get(name)),
+        }
     }
 
     /// Adds values for names that are not set: what the process was started with always wins.
     pub fn or_else(mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         for (name, value) in pairs {
-            self.0.entry(name).or_insert(value);
+            self.values.entry(name).or_insert(value);
         }
         self
     }
 
     /// The value, if it is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0
+        self.values
             .get(name)
             .map(String::as_str)
             .filter(|v| !v.is_empty())
@@ -30,7 +63,7 @@ impl Environment {
 
     /// All of it, for the operator's own programs.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0
+        self.values
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -54,7 +87,7 @@ impl Environment {
             .any(|w| name.contains(w))
         };
         // Short values and paths are settings, not credentials; redacting them would garble every log.
-        self.0
+        self.values
             .iter()
             .filter(|(name, value)| speaks(name) && value.len() >= 12 && !value.starts_with('/'))
             .map(|(name, value)| (name.clone(), value.clone().into_bytes()))

@@ -11,8 +11,8 @@ use cto_evidence::chain::LINE_BYTES_MAX;
 use cto_evidence::pack::PackDir;
 
 use crate::home::Home;
+use crate::provenance::OpenedPack;
 use crate::recover::live_runs;
-use crate::reference::PackRef;
 
 /// A log that can't be followed.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub struct Look {
 pub struct Follower {
     /// Where living runs are held; a pack of elsewhere has no holder.
     home: Option<Home>,
-    found: PackRef,
+    found: OpenedPack,
     file: File,
     offset: u64,
     /// The beginning of a line whose end is not written yet.
@@ -60,7 +60,7 @@ pub struct Follower {
 
 impl Follower {
     /// Begins at the first event.
-    pub fn open(found: PackRef, home: Option<Home>) -> Result<Self, FollowError> {
+    pub fn open(found: OpenedPack, home: Option<Home>) -> Result<Self, FollowError> {
         let file = PackDir::open(&found.pack)
             .and_then(|dir| dir.open_path(EVENTS))
             .map_err(|source| FollowError::Unreadable {

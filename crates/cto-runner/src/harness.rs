@@ -17,6 +17,7 @@ use cto_store::{LedgerInit, Store, StoreError};
 use crate::cases::CaseError;
 use crate::clock;
 use crate::config::{Config, ConfigError};
+use crate::eligibility::stage_asked;
 use crate::environment::Environment;
 use crate::home::{Home, HomeError};
 use crate::inputs::{InputError, ResolvedInput, Surroundings};
@@ -25,9 +26,13 @@ use crate::journal::{JournalError, Observer};
 use crate::keyring::{self, KeyringError};
 use crate::lock::LockError;
 use crate::open_run::OpenRun;
+use crate::reconcile::{Reconciled, reconcile};
+use crate::recover::free_scratch;
+use crate::reserve::is_disk_full;
 use crate::sandbox::SandboxAsk;
 use crate::sealing::seal_run;
 use crate::task::Task;
+use crate::transfer::finish_imports;
 use crate::walk::walk;
 
 /// Where to open the harness.
@@ -55,6 +60,8 @@ pub struct Harness {
     pub(crate) key: SigningKey,
     /// Set when this call made the key.
     pub key_created: bool,
+    /// What opening had to enter again.
+    pub reconciled: Reconciled,
     pub(crate) store: Store,
 }
 
@@ -154,23 +161,36 @@ impl Harness {
         let home = Home::open(&options.home)?;
         let mut config = Config::load(&options.config)?;
         let (key, key_created) = keyring::load_or_create(&home, &config.trust_dir())?;
-        if key_created {
+        // Another process may have made the key since the trusted ones were read.
+        if !config
+            .trusted
+            .iter()
+            .any(|known| known.keyid == key.keyid())
+        {
             config = Config::load(&options.config)?;
         }
         let init = LedgerInit {
             random: clock::random()?,
             at: clock::now(),
         };
+        // A database can't even be read where it has no room for its log.
+        if is_disk_full(home.root()) {
+            free_scratch(&home);
+        }
         let store = Store::open(&home.database(), init)?;
-        Ok(Self {
+        let mut harness = Self {
             home,
             config,
             env: options.env,
             launcher: options.launcher,
             key,
             key_created,
+            reconciled: Reconciled::default(),
             store,
-        })
+        };
+        finish_imports(&harness)?;
+        harness.reconciled = reconcile(&harness)?;
+        Ok(harness)
     }
 
     /// The public half of the key that seals packs.
@@ -222,7 +242,9 @@ impl Harness {
 
     /// Refuses what can't be meant, before a run id is given out, and finds the inputs.
     pub(crate) fn admit(&self, request: &RunRequest) -> Result<Vec<ResolvedInput>, RunError> {
-        request.task.check(request.lane, request.stage)?;
+        // However the stage was asked for: by the flag, or by the environment alone.
+        let asked = stage_asked(&self.env, request.lane, request.stage);
+        request.task.check(request.lane, asked.stage)?;
         if request.lane == Lane::Command && request.argv.is_empty() {
             return Err(RunError::NoCommand);
         }
@@ -257,6 +279,13 @@ pub(crate) fn scratch_name(what: &str) -> Result<String, RunError> {
     Ok(format!(".{what}-{}-{random}", std::process::id()))
 }
 
+/// Says of a pack that it does not verify, and what is wrong first.
+pub(crate) fn does_not_verify(pack: &Path, verified: &VerifyReport) -> String {
+    let first = verified.errors.first();
+    let first = first.map_or_else(String::new, |e| format!("{}: {}", e.code, e.message));
+    format!("`{}` does not verify: {first}", pack.display())
+}
+
 /// Reads a sealed pack into the row that ledger and index keep of it.
 pub(crate) fn index_row(
     harness: &Harness,
@@ -269,11 +298,7 @@ pub(crate) fn index_row(
     };
     let verified = cto_evidence::verify::verify(pack, &options);
     if verified.integrity != cto_contract::verify::Integrity::Ok {
-        let first = verified
-            .errors
-            .first()
-            .map_or_else(String::new, |e| format!("{}: {}", e.code, e.message));
-        return Err(format!("`{}` does not verify: {first}", pack.display()));
+        return Err(does_not_verify(pack, &verified));
     }
     let bytes =
         std::fs::read(pack.join(cto_contract::artifact::REPORT_JSON)).map_err(|e| e.to_string())?;
@@ -282,5 +307,9 @@ pub(crate) fn index_row(
         .pack_digest
         .clone()
         .ok_or("the pack has no digest")?;
-    Ok(crate::sealing::sealed_row(&report, &digest, &verified))
+    let row = crate::sealing::sealed_row(&report, &digest, &verified);
+    Ok(cto_store::RunSealed {
+        repository: crate::requests::repository_of(&harness.home, &row.run_id),
+        ..row
+    })
 }

@@ -21,6 +21,8 @@ pub struct Home {
 pub enum HomeError {
     #[error("no home directory is known")]
     Unknown,
+    #[error(transparent)]
+    NotText(#[from] crate::environment::NotText),
     #[error("`{0}` is not an absolute path")]
     Relative(PathBuf),
     #[error("could not make the directory `{path}`")]
@@ -42,6 +44,7 @@ impl HomeError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unknown => "home_unknown",
+            Self::NotText(_) => "home_not_text",
             Self::Relative(_) => "home_relative",
             Self::Create { .. } => "home_not_created",
             Self::Read { .. } => "home_unreadable",
@@ -56,9 +59,17 @@ impl HomeError {
     pub fn hint(&self) -> String {
         match self {
             Self::Unknown => "set CTO_HOME, or HOME".to_owned(),
+            Self::NotText(name) => {
+                let name = &name.0;
+                format!("set {name} to a path in UTF-8, or name the place by --home or --config")
+            }
             Self::Relative(_) => "give an absolute path".to_owned(),
-            Self::Create { .. } | Self::Read { .. } | Self::ReadOnly { .. } => {
+            Self::Create { .. } | Self::Read { .. } => {
                 "fix its permissions or free space, or choose another with --home".to_owned()
+            }
+            Self::ReadOnly { .. } => {
+                "make it writable, or choose another with --home; what only reads works here"
+                    .to_owned()
             }
             Self::NotADirectory(_) => "choose another with --home".to_owned(),
             Self::ForeignOwner { .. } => {
@@ -143,6 +154,25 @@ impl Home {
         Ok(home)
     }
 
+    /// Opens a home that can't be written, for commands that only read; none where it can be, or is not there.
+    pub fn read_only(root: &Path) -> Result<Option<Self>, HomeError> {
+        if !root.is_absolute() || !root.is_dir() {
+            return Ok(None);
+        }
+        if rustix::fs::access(root, rustix::fs::Access::WRITE_OK).is_ok() {
+            return Ok(None);
+        }
+        check_private(root)?;
+        let home = Self {
+            root: root.to_owned(),
+            room: None,
+        };
+        for dir in [home.runs(), home.work()] {
+            check_private(&dir)?;
+        }
+        Ok(Some(home))
+    }
+
     /// The same home with an empty room for its runs: baselines, locks and keys are shared, no run is seen.
     pub(crate) fn aside(&self, room: &Path) -> Result<Self, HomeError> {
         let home = Self {
@@ -167,6 +197,10 @@ impl Home {
     pub fn work(&self) -> PathBuf {
         self.room().join("work")
     }
+    /// Trees and rooms of live runs, by names that tell nothing.
+    pub fn rooms(&self) -> PathBuf {
+        self.room().join("rooms")
+    }
     /// How runs were asked for, for `cto rerun`.
     pub fn requests(&self) -> PathBuf {
         self.room().join("requests")
@@ -177,6 +211,14 @@ impl Home {
     }
     pub fn baselines(&self) -> PathBuf {
         self.root.join("baselines")
+    }
+    /// How far the ledger of these runs had come.
+    pub(crate) fn ledger_mark(&self) -> PathBuf {
+        self.room().join("ledger-mark")
+    }
+    /// Packs of elsewhere on their way in.
+    pub(crate) fn incoming(&self) -> PathBuf {
+        self.root.join("incoming")
     }
     pub fn locks(&self) -> PathBuf {
         self.root.join("locks")
@@ -235,19 +277,19 @@ pub fn resolve_home(
             "--home",
         ));
     }
-    if let Some(path) = env.get("CTO_HOME") {
+    if let Some(path) = env.place("CTO_HOME")? {
         return Ok((PathBuf::from(path), "CTO_HOME"));
     }
-    if let Some(path) = env.get("HERMES_HOME") {
+    if let Some(path) = env.place("HERMES_HOME")? {
         return Ok((Path::new(path).join("profiles/cto-planb"), "HERMES_HOME"));
     }
     if let Some(path) = env
-        .get("XDG_STATE_HOME")
+        .place("XDG_STATE_HOME")?
         .filter(|p| Path::new(p).is_absolute())
     {
         return Ok((Path::new(path).join("cto"), "XDG_STATE_HOME"));
     }
-    let home = env.get("HOME").ok_or(HomeError::Unknown)?;
+    let home = env.place("HOME")?.ok_or(HomeError::Unknown)?;
     Ok((Path::new(home).join(".local/state/cto"), "default"))
 }
 
@@ -263,11 +305,11 @@ pub fn resolve_config(
         ));
     }
     if let Some(path) = env
-        .get("XDG_CONFIG_HOME")
+        .place("XDG_CONFIG_HOME")?
         .filter(|p| Path::new(p).is_absolute())
     {
         return Ok((Path::new(path).join("cto"), "XDG_CONFIG_HOME"));
     }
-    let home = env.get("HOME").ok_or(HomeError::Unknown)?;
+    let home = env.place("HOME")?.ok_or(HomeError::Unknown)?;
     Ok((Path::new(home).join(".config/cto"), "default"))
 }

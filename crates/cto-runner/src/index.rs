@@ -51,7 +51,9 @@ pub fn rebuild_index(harness: &Harness) -> Result<IndexOutput, IndexError> {
         });
         row.map_err(|reason| refuse(&id, reason)).ok()
     });
-    let rebuilt = harness.store().rebuild_index(rows.chain(removed))?;
+    let rebuilt = harness
+        .store()
+        .rebuild_index(rows.chain(removed), crate::clock::now())?;
     Ok(IndexOutput {
         schema_version: IndexTag,
         rebuilt,

@@ -1,15 +1,19 @@
 //! What a confined process sees of this machine: a root built from nothing, the programs on `PATH`, and its own trees.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use cto_contract::plan::HiddenPath;
 use cto_rules::inputs::InputRefusal;
-use cto_rules::read_paths::{ReadFacts, read_paths};
+use cto_rules::read_paths::{ClosedBy, PlaceKind, ReadFacts, ReadPaths, read_paths};
 use cto_rules::secrets::Known;
 use cto_sandbox::{BuiltRoot, Shown};
 
+use crate::closed::look_at;
 use crate::harness::Harness;
+use crate::installations::{Programs, both};
 
 /// Where every backend, setup and check sees its tree.
 pub(crate) const WORKSPACE: &str = "/cto/workspace";
@@ -24,21 +28,28 @@ pub(crate) struct Inside {
     pub(crate) root: BuiltRoot,
     /// Names for a pack: below home by `~`.
     pub(crate) shown: Vec<String>,
+    pub(crate) hidden: Vec<HiddenPath>,
     /// Where rustup's toolchains are, when they are shown.
     pub(crate) rustup: Option<PathBuf>,
 }
 
+/// Whose files are shown, and to whom.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Viewer<'a> {
+    /// The directories of programs, as `PATH` has them.
+    pub(crate) path: &'a str,
+    /// The words of the command line.
+    pub(crate) words: &'a [String],
+    pub(crate) repository: Option<&'a Path>,
+    /// As whom the commands run.
+    pub(crate) id: u32,
+    pub(crate) closed_by: ClosedBy,
+}
+
 impl Inside {
-    /// Finds what programs of this search path need to be there, and what these words of a command line name.
-    pub(crate) fn find(
-        harness: &Harness,
-        path: &str,
-        words: &[String],
-        repository: Option<&Path>,
-        id: u32,
-    ) -> Self {
-        let real = |path: &Path| std::fs::canonicalize(path).ok();
-        let both = |path: PathBuf| real(&path).map(|found| (path, found));
+    /// Finds what programs of this search path need to be there, and what these words of a command line name. What is
+    /// masked gets something empty of `masks`.
+    pub(crate) fn find(harness: &Harness, viewer: Viewer<'_>, masks: &Path) -> io::Result<Self> {
         let user_home = harness.env.get("HOME").map(PathBuf::from);
         let rustup = harness
             .env
@@ -47,30 +58,33 @@ impl Inside {
             .or_else(|| Some(user_home.as_ref()?.join(".rustup")))
             .filter(|dir| dir.is_dir());
         // A program that is named by its path brings its installation, as one on `PATH` would.
-        let program = words.first().map(Path::new).and_then(Path::parent);
+        let program = viewer.words.first().map(Path::new).and_then(Path::parent);
         let program = program.filter(|dir| dir.is_absolute());
         let is_program_directory =
             |dir: &&Path| dir.file_name().is_some_and(|n| n == "bin" || n == "shims");
+        let directories = viewer.path.split(':').map(PathBuf::from);
+        let directories = directories
+            .chain(program.filter(is_program_directory).map(Path::to_owned))
+            .filter(|dir| dir.is_absolute());
+        let programs = Programs::find(directories.collect(), rustup.as_deref());
         let configured = harness.config.harness.read_paths.iter().map(PathBuf::from);
         let facts = ReadFacts {
-            search_path: path
-                .split(':')
-                .map(PathBuf::from)
-                .chain(program.filter(is_program_directory).map(Path::to_owned))
-                .filter_map(both)
+            search_path: programs.directories,
+            installations: programs.installations,
+            named: configured.filter_map(both).collect(),
+            files: named_files(viewer.words)
+                .into_iter()
+                .chain(programs.files)
                 .collect(),
-            named: rustup
-                .iter()
-                .cloned()
-                .chain(configured)
-                .filter_map(both)
-                .collect(),
-            files: named_files(words),
             sockets: listening(),
-            ..surroundings(harness, repository)
+            ..surroundings(harness, viewer.repository)
         };
-        let chosen = read_paths(&facts);
-        let mut root = BuiltRoot::system_for(id);
+        let mut chosen = read_paths(&facts);
+        if viewer.closed_by != ClosedBy::Kernel {
+            let looks = look_at(chosen.to_look_at());
+            chosen.hide(&looks, viewer.closed_by);
+        }
+        let mut root = BuiltRoot::system_for(viewer.id);
         for (at, from) in without_nested(&chosen.shown) {
             let from = from.clone();
             root.read_only.push(Shown {
@@ -78,33 +92,63 @@ impl Inside {
                 at: at.clone(),
             });
         }
-        let name = |path: &PathBuf| match user_home.as_ref().map(|home| path.strip_prefix(home)) {
+        root.read_only.extend(masks_over(&chosen.masked, masks)?);
+        let name = |path: &Path| match user_home.as_ref().map(|home| path.strip_prefix(home)) {
             Some(Ok(below)) => format!("~/{}", below.display()),
             Some(Err(_)) | None => path.display().to_string(),
         };
-        Self {
+        Ok(Self {
             root,
-            shown: chosen.shown.keys().map(name).collect(),
-            rustup: rustup.filter(|dir| chosen.shown.contains_key(dir)),
-        }
+            shown: chosen.shown.keys().map(|path| name(path)).collect(),
+            hidden: hidden_paths(&chosen, name),
+            rustup: rustup.filter(|dir| {
+                let toolchains = dir.join("toolchains");
+                chosen.shown.keys().any(|at| at.starts_with(&toolchains))
+            }),
+        })
     }
 }
 
-/// What a pack calls the places of a run.
-pub(crate) fn places(work: &Path, home: &Path) -> Known {
-    let trees = ["workspace", "copy", "baseline", "checked", "canary"];
-    let rooms = ["backend", "setup", "baseline", "checked", "canary"];
-    let named = trees
-        .map(|tree| (work.join(tree), "$WORKSPACE"))
-        .into_iter()
-        .chain(rooms.map(|room| (work.join("rooms").join(room).join("scratch"), "$SCRATCH")))
-        .chain([
-            (work.join("oracle"), "$CTO_ORACLE"),
-            (PathBuf::from(WORKSPACE), "$WORKSPACE"),
-            (PathBuf::from(SCRATCH), "$SCRATCH"),
-            (PathBuf::from(ORACLE), "$CTO_ORACLE"),
-            (home.to_owned(), "$CTO_HOME"),
-        ]);
+/// Makes something empty and closed for each kind of place, and says what it covers.
+fn masks_over(masked: &BTreeMap<PathBuf, PlaceKind>, masks: &Path) -> io::Result<Vec<Shown>> {
+    let (file, directory) = (masks.join("file"), masks.join("directory"));
+    if !masked.is_empty() {
+        std::fs::create_dir_all(&directory)?;
+        std::fs::File::create(&file)?;
+        // As closed as what it covers: who looks is refused, and does not find an empty file in its place.
+        for mask in [&file, &directory] {
+            std::fs::set_permissions(mask, std::fs::Permissions::from_mode(0o000))?;
+        }
+    }
+    let cover = |(at, kind): (&PathBuf, &PlaceKind)| Shown {
+        from: match kind {
+            PlaceKind::File => file.clone(),
+            PlaceKind::Directory => directory.clone(),
+        },
+        at: at.clone(),
+    };
+    Ok(masked.iter().map(cover).collect())
+}
+
+/// What a pack says of the places that are not shown.
+fn hidden_paths(chosen: &ReadPaths, name: impl Fn(&Path) -> String) -> Vec<HiddenPath> {
+    let hidden = chosen.hidden.iter().take(HIDDEN_LISTED_MAX);
+    hidden
+        .map(|(path, reason)| HiddenPath {
+            path: name(path),
+            reason: *reason,
+        })
+        .collect()
+}
+
+/// What a pack calls the places of a run: where they lie outside, and where everybody sees them.
+pub(crate) fn places(outside: &[(PathBuf, &str)], home: &Path) -> Known {
+    let named = outside.iter().cloned().chain([
+        (PathBuf::from(WORKSPACE), "$WORKSPACE"),
+        (PathBuf::from(SCRATCH), "$SCRATCH"),
+        (PathBuf::from(ORACLE), "$CTO_ORACLE"),
+        (home.to_owned(), "$CTO_HOME"),
+    ]);
     Known::places(
         named
             .map(|(path, name)| (name.to_owned(), path.into_os_string().into_encoded_bytes()))
@@ -133,6 +177,8 @@ pub struct NamedFileError {
 
 /// Most files that are looked at in a directory that is to be shown.
 const LOOKED_AT_MAX: usize = 2_000_000;
+/// Most places that a pack names as hidden.
+const HIDDEN_LISTED_MAX: usize = 100;
 
 /// Refuses what the configuration names and nobody may be shown, before a run begins.
 pub(crate) fn check_read_paths(
@@ -246,22 +292,17 @@ fn listening() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Leaves out what lies in a directory that is shown at its own place already.
-fn without_nested(
-    shown: &std::collections::BTreeMap<PathBuf, PathBuf>,
-) -> Vec<(&PathBuf, &PathBuf)> {
-    let covered = |at: &Path, from: &Path| {
+/// Leaves out what is seen already through a directory that is shown, be it by way of a link in it.
+fn without_nested(shown: &BTreeMap<PathBuf, PathBuf>) -> Vec<(&PathBuf, &PathBuf)> {
+    let is_seen = |at: &Path, from: &Path| {
         at.ancestors().skip(1).any(|above| {
-            shown.get(above).is_some_and(|real| {
-                at.strip_prefix(above)
-                    .map(|rest| real.join(rest))
-                    .as_deref()
-                    == Ok(from)
-            })
+            let real = shown.get(above);
+            let through = real.and_then(|real| Some(real.join(at.strip_prefix(above).ok()?)));
+            through.is_some_and(|through| std::fs::canonicalize(through).is_ok_and(|r| r == from))
         })
     };
     shown
         .iter()
-        .filter(|(at, from)| !covered(at, from))
+        .filter(|(at, from)| !is_seen(at, from))
         .collect()
 }

@@ -9,14 +9,24 @@ use cto_evidence::chain::{LineChain, Log};
 use cto_rules::lifecycle::{ReplayError, RunState, replay};
 
 use crate::clock::RunClock;
+use crate::reserve::is_full;
 
 /// Sees every event right after it was written.
 pub type Observer<'a> = &'a mut dyn FnMut(&RunEvent);
+
+/// Most bytes that wait for space. An agent that goes on telling after it filled the disk ends its run here.
+const WAITING_BYTES_MAX: usize = 16 << 20;
 
 /// The log and what it says.
 pub(crate) struct Journal {
     file: File,
     path: PathBuf,
+    /// Bytes of whole lines in the file.
+    len: u64,
+    /// Lines that wait for space.
+    waiting: Vec<u8>,
+    /// Set while space is kept that will be given back: until then a full disk makes lines wait.
+    may_wait: bool,
     chain: LineChain,
     clock: RunClock,
     events: Vec<RunEvent>,
@@ -60,6 +70,9 @@ impl Journal {
         Ok(Self {
             file,
             path: path.to_owned(),
+            len: line.bytes.len() as u64,
+            waiting: Vec::new(),
+            may_wait: false,
             chain,
             clock,
             events: vec![line.event],
@@ -75,9 +88,13 @@ impl Journal {
         };
         let file = File::options().append(true).open(path).map_err(failed)?;
         let state = replay(&log.events)?;
+        let len = file.metadata().map_err(failed)?.len();
         Ok(Self {
             file,
             path: path.to_owned(),
+            len,
+            waiting: Vec::new(),
+            may_wait: false,
             chain: LineChain::resume(&log),
             clock: RunClock::after(state.last_at),
             events: log.events,
@@ -99,23 +116,49 @@ impl Journal {
         if let Some(state) = self.state.take() {
             self.state = Some(state.apply(&line.event)?);
         }
-        self.file
-            .write_all(&line.bytes)
-            .map_err(|source| JournalError::Write {
-                path: self.path.clone(),
-                source,
-            })?;
+        self.waiting.extend_from_slice(&line.bytes);
+        match self.write_waiting() {
+            Err(error) if !(self.may_wait && is_full(&error)) => return Err(self.failed(error)),
+            Err(error) if self.waiting.len() > WAITING_BYTES_MAX => return Err(self.failed(error)),
+            Ok(()) | Err(_) => {}
+        }
         observer(&line.event);
         self.events.push(line.event);
         Ok(())
     }
 
-    /// Makes everything so far durable.
-    pub(crate) fn sync(&self) -> Result<(), JournalError> {
-        self.file.sync_data().map_err(|source| JournalError::Write {
+    /// Lets lines wait when the disk is full, because somebody keeps space for them.
+    pub(crate) fn let_wait(&mut self) {
+        self.may_wait = true;
+    }
+
+    /// Writes the lines that waited: the space is there now.
+    pub(crate) fn write_all(&mut self) -> Result<(), JournalError> {
+        self.may_wait = false;
+        self.write_waiting().map_err(|source| self.failed(source))
+    }
+
+    /// Writes what waits, or nothing of it: a line that is torn by a full disk is taken back.
+    fn write_waiting(&mut self) -> io::Result<()> {
+        if let Err(error) = self.file.write_all(&self.waiting) {
+            self.file.set_len(self.len)?;
+            return Err(error);
+        }
+        self.len += self.waiting.len() as u64;
+        self.waiting.clear();
+        Ok(())
+    }
+
+    fn failed(&self, source: io::Error) -> JournalError {
+        JournalError::Write {
             path: self.path.clone(),
             source,
-        })
+        }
+    }
+
+    /// Makes everything so far durable.
+    pub(crate) fn sync(&self) -> Result<(), JournalError> {
+        self.file.sync_data().map_err(|source| self.failed(source))
     }
 
     /// The run's clock, shared by the log and the times of artifacts.

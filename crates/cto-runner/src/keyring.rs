@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use cto_contract::ids::Digest;
 use cto_contract::outputs::{KeyOutput, KeyTag};
 use cto_contract::time::Utc;
 use cto_contract::trust::{TrustSchema, TrustedKey};
@@ -143,6 +144,14 @@ pub(crate) fn load_or_create(
     let temporary = home.keys().join(format!(".new-{}", std::process::id()));
     let pem = key.to_pem().map_err(KeyringError::Encode)?;
     write_private(&temporary, pem.as_str().as_bytes())?;
+    // Trusted before it is there: whoever dies in between leaves trust in a key that nobody has, not a key that nobody
+    // trusts. A pack sealed within the key's first instant must not look older than the key.
+    let trusted = trust(
+        &key,
+        "this harness",
+        clock::now().plus_seconds(-1),
+        trust_dir,
+    )?;
     let linked = fs::hard_link(&temporary, &path);
     fs::remove_file(&temporary).map_err(|source| KeyringError::Write {
         path: temporary.clone(),
@@ -150,17 +159,32 @@ pub(crate) fn load_or_create(
     })?;
     match linked {
         Ok(()) => {}
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok((load(&path)?, false)),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(&trusted).map_err(|source| KeyringError::Write {
+                path: trusted.clone(),
+                source,
+            })?;
+            return Ok((load(&path)?, false));
+        }
         Err(source) => return Err(KeyringError::Write { path, source }),
     }
-    // A pack sealed within the key's first instant must not look older than the key.
-    trust(
-        &key,
-        "this harness",
-        clock::now().plus_seconds(-1),
-        trust_dir,
-    )?;
     Ok((key, true))
+}
+
+/// The ids of every key that this home has ever sealed with, as far as they are still here.
+pub(crate) fn own_keyids(home: &Home) -> Vec<Digest> {
+    let mut ids: Vec<Digest> = load(&key_path(home))
+        .map(|key| key.keyid())
+        .into_iter()
+        .collect();
+    for entry in fs::read_dir(home.keys()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let retired = name.to_str().is_some_and(|n| n.starts_with("retired-"));
+        if retired && let Ok(key) = load(&entry.path()) {
+            ids.push(key.keyid());
+        }
+    }
+    ids
 }
 
 /// Loads the key from a file, refusing loose modes and foreign owners.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cto_checkout::ScanCaps;
 use cto_contract::plan::LimitSource;
 use cto_contract::task::Limits;
 
@@ -68,6 +69,17 @@ impl Effective {
 
     pub(crate) fn output_bytes(&self) -> u64 {
         self.output_mb.saturating_mul(1 << 20)
+    }
+
+    /// What of the agent's tree is read. A hole takes no place on the disk and is read like any other byte: a file counts
+    /// by the length that it seems to have.
+    pub(crate) fn scan_caps(&self) -> ScanCaps {
+        let usual = ScanCaps::default();
+        let disk = self.limits.disk_mb.map(|mb| mb.saturating_mul(1 << 20));
+        ScanCaps {
+            hash_bytes: disk.map_or(usual.hash_bytes, |disk| disk.min(usual.hash_bytes)),
+            ..usual
+        }
     }
 
     /// Of all processes of a launch together.

@@ -5,14 +5,17 @@ use std::error::Error as _;
 use cto_contract::outputs::{
     CaseOutput, CaseRow, CaseTag, CasesOutput, CasesTag, EngineRow, EnginesOutput, EnginesTag,
 };
+use cto_contract::trust::Origin;
 use cto_contract::words::{Lane, Stage};
-use cto_store::{Filter, LiveRun, Page, RunsOutput, RunsTag, StoreError};
+use cto_store::{Filter, LiveRun, Page, RunRow, RunsOutput, RunsTag, StoreError};
 
 use crate::cases::{Case, CaseError, Catalog};
 use crate::config::Config;
 use crate::environment::Environment;
-use crate::harness::Harness;
+use crate::provenance::{digest_on_disk, ledger_digest};
+use crate::reading::RunsHome;
 use crate::recover::live_runs;
+use crate::reference::is_pack;
 use crate::retention::is_buried;
 use crate::settings::is_disabled;
 
@@ -101,18 +104,19 @@ pub fn list_engines(config: &Config, env: &Environment) -> EnginesOutput {
 }
 
 /// Lists a page of runs, newest first, with what goes on now and what was removed.
-pub fn list_runs(
-    harness: &Harness,
-    filter: &Filter,
-    page: &Page,
-) -> Result<RunsOutput, StoreError> {
-    let listing = harness.store().list(filter, page)?;
-    let live = live_runs(&harness.home).into_iter();
-    let removed = listing
-        .rows
-        .iter()
-        .map(|row| &row.run_id)
-        .filter(|id| is_buried(&harness.home, id));
+pub fn list_runs(place: &RunsHome, filter: &Filter, page: &Page) -> Result<RunsOutput, StoreError> {
+    let mut listing = place.store().list(filter, page)?;
+    let live = live_runs(place.home()).into_iter();
+    let (mut removed, mut missing, mut mismatched) = (Vec::new(), Vec::new(), Vec::new());
+    for row in &mut listing.rows {
+        row.origin = origin_now(place, row);
+        match look(place, row)? {
+            PackState::AsKnown => {}
+            PackState::Removed => removed.push(row.run_id.clone()),
+            PackState::Missing => missing.push(row.run_id.clone()),
+            PackState::Mismatched => mismatched.push(row.run_id.clone()),
+        }
+    }
     Ok(RunsOutput {
         schema_version: RunsTag,
         live: live
@@ -121,9 +125,49 @@ pub fn list_runs(
                 pid: holder.pid,
             })
             .collect(),
-        removed: removed.cloned().collect(),
+        removed,
+        missing,
+        mismatched,
         rows: listing.rows,
         next: listing.next,
+    })
+}
+
+/// What the keys that count now say of the one that sealed a run: it may have been revoked since.
+fn origin_now(place: &RunsHome, row: &RunRow) -> Option<Origin> {
+    let keyid = row.keyid.as_ref()?;
+    let mut keys = place.trusted().iter();
+    let key = keys.find(|key| key.keyid == *keyid);
+    Some(
+        key.zip(row.finished_at)
+            .map_or(Origin::Unknown, |(key, at)| key.judge(at)),
+    )
+}
+
+/// How the pack of a row is found.
+enum PackState {
+    AsKnown,
+    Removed,
+    Missing,
+    Mismatched,
+}
+
+/// Compares the pack of a run of this home with what the ledger knows of it.
+fn look(place: &RunsHome, row: &RunRow) -> Result<PackState, StoreError> {
+    let pack = place.home().pack(&row.run_id);
+    if is_buried(place.home(), &row.run_id) {
+        return Ok(PackState::Removed);
+    }
+    if !is_pack(&pack) {
+        return Ok(PackState::Missing);
+    }
+    let ledger = match row.of_this_home {
+        true => ledger_digest(place.store(), &row.run_id)?,
+        false => return Ok(PackState::AsKnown),
+    };
+    Ok(match ledger {
+        Some(ledger) if digest_on_disk(&pack).as_ref() != Some(&ledger) => PackState::Mismatched,
+        Some(_) | None => PackState::AsKnown,
     })
 }
 

@@ -3,12 +3,20 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
+
+/// The lock of a run, in its work directory.
+pub(crate) const LOCK: &str = "lock";
+
+/// How long the processes of a killed harness may take to be gone.
+const GOING_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Who holds a lock. The start time tells a process from a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +77,14 @@ fn start_time(pid: u32) -> Option<u64> {
 }
 
 impl Lock {
+    /// Takes the lock of a run whose process is gone, without writing to it: a full disk has no room for a new holder.
+    pub(crate) fn of_dead(path: &Path) -> Option<Self> {
+        let file = File::open(path).ok()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        let is_alive = Holder::read(path).is_some_and(|holder| holder.is_alive());
+        (!is_alive).then_some(Self { _file: file })
+    }
+
     /// Takes the lock, or says who has it.
     pub(crate) fn take(path: &Path, holder: &Holder) -> Result<Self, LockError> {
         let failed = |source| LockError::Io {
@@ -82,13 +98,21 @@ impl Lock {
             .truncate(false)
             .open(path)
             .map_err(failed)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                return Err(Holder::read(path)
-                    .map_or(LockError::HeldUnknown, |holder| LockError::Held { holder }));
+        let until = Instant::now() + GOING_WITHIN;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) => {}
+                Err(errno) => return Err(failed(errno.into())),
             }
-            Err(errno) => return Err(failed(errno.into())),
+            let Some(holder) = Holder::read(path) else {
+                return Err(LockError::HeldUnknown);
+            };
+            if holder.is_alive() || Instant::now() > until {
+                return Err(LockError::Held { holder });
+            }
+            // Its holder was killed, and what it had started is just going.
+            std::thread::sleep(LOOK_EVERY);
         }
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! A run in progress: its directory, lock and log, and how a step of it is carried out.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use cto_contract::artifact::{EVENTS, FreshnessSource, TASK_CONTRACT};
@@ -11,6 +11,7 @@ use cto_contract::event::{
 };
 use cto_contract::ids::{Digest, Nonce, RunId};
 use cto_contract::task::TaskContract;
+use cto_contract::verification::CommandResult;
 use cto_contract::words::Lane;
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_evidence::chain::LineChain;
@@ -29,9 +30,14 @@ use crate::inputs::ResolvedInput;
 use crate::inside;
 use crate::journal::{Journal, JournalError, Observer};
 use crate::limits::Effective;
-use crate::lock::{Holder, Lock};
+use crate::lock::{Holder, LOCK, Lock};
+use crate::reserve::{RESERVE_BYTES, Reserve};
+use crate::room::{BACKEND_ROOM, BACKEND_TREE, CHECKED_TREE};
+use crate::room_names::RoomNames;
 use crate::{VERSION, error_chain};
 
+/// How the directory of a pack begins before its log does.
+pub(crate) const DRAFT: &str = ".new-";
 /// Tries for a run id that nobody has.
 const ID_TRIES: u32 = 8;
 
@@ -42,6 +48,7 @@ pub(crate) struct OpenRun<'h> {
     pub(crate) run_id: RunId,
     pub(crate) pack: PathBuf,
     pub(crate) work: PathBuf,
+    pub(crate) names: RoomNames,
     pub(crate) contract: TaskContract,
     pub(crate) contract_digest: Digest,
     pub(crate) limits: Effective,
@@ -54,6 +61,10 @@ pub(crate) struct OpenRun<'h> {
     pub(crate) times: ArtifactTimes,
     journal: Journal,
     observer: Observer<'h>,
+    /// From before the agent starts until the run ends.
+    reserve: Option<Reserve>,
+    /// How the disk was found full, until the step says so.
+    disk_full: Option<Fault>,
     _lock: Lock,
 }
 
@@ -116,6 +127,7 @@ impl<'h> OpenRun<'h> {
         let limits = limits_of(harness, request, &contract);
         let nonce = Nonce::from_bytes(&clock::random()?);
         let started_boot_ns = clock::boot_ns();
+        let names = RoomNames::choose(&harness.home.rooms())?;
         let (run_id, work, lock) = reserve(harness, request, &Holder::current(started_boot_ns))?;
         crate::requests::keep(&harness.home, &run_id, request).map_err(RunError::Create)?;
         let contract_digest = digest_of(&contract)
@@ -130,7 +142,15 @@ impl<'h> OpenRun<'h> {
             title: contract.title.clone(),
             asked_model: crate::model::asked(harness, request.lane, contract.network),
         };
-        let journal = begin_log(harness, request.lane, (&run_id, &contract), first, observer)?;
+        let repository = request.task.repository_key();
+        let journal = begin_log(
+            harness,
+            request.lane,
+            (&run_id, &contract),
+            repository.as_ref(),
+            first,
+            observer,
+        )?;
         let mut times = ArtifactTimes::new(started_boot_ns, nonce, journal.clock());
         times.note(TASK_CONTRACT, FreshnessSource::Written);
         Ok(Self {
@@ -138,10 +158,17 @@ impl<'h> OpenRun<'h> {
             request,
             times,
             secrets: Known::new(harness.env.secrets()),
-            places: inside::places(&work, harness.home.root()),
+            places: inside::places(
+                &[
+                    (names.place(BACKEND_TREE), "$WORKSPACE"),
+                    (names.place(BACKEND_ROOM).join("scratch"), "$SCRATCH"),
+                ],
+                harness.home.root(),
+            ),
             pack: harness.home.pack(&run_id),
             run_id,
             work,
+            names,
             contract,
             contract_digest,
             limits,
@@ -149,6 +176,8 @@ impl<'h> OpenRun<'h> {
             inputs,
             journal,
             observer,
+            reserve: None,
+            disk_full: None,
             _lock: lock,
         })
     }
@@ -185,10 +214,16 @@ impl<'h> OpenRun<'h> {
         }
         self.record(EventKind::StepStarted(StepStarted { step }))
             .map_err(|e| self.fatal(e))?;
-        let (made, fault) = match act(self) {
-            Ok(made) => (Some(made), None),
-            Err(StepError::Log(error)) => return Err(self.fatal(error).into()),
-            Err(StepError::Fault(fault)) => (None, Some(verdicts::fault(step, &fault))),
+        let acted = act(self);
+        self.look_at_disk().map_err(|e| self.fatal(e))?;
+        let (made, fault) = match (acted, self.disk_full.take()) {
+            (Err(StepError::Log(error)), _) => return Err(self.fatal(error).into()),
+            // Whatever else went wrong then went wrong for want of space.
+            (Ok(_) | Err(StepError::Fault(_)), Some(full)) => {
+                (None, Some(verdicts::fault(step, &full)))
+            }
+            (Ok(made), None) => (Some(made), None),
+            (Err(StepError::Fault(fault)), None) => (None, Some(verdicts::fault(step, &fault))),
         };
         if let Some(blocker) = &fault {
             if step == Step::Prepare {
@@ -198,7 +233,7 @@ impl<'h> OpenRun<'h> {
             if blocker.code.row().event == Some(EventType::BackendGateBlocked)
                 && !self.state().backend_started
             {
-                self.record_gate(std::slice::from_ref(blocker))
+                self.record_gate(std::slice::from_ref(blocker), Vec::new())
                     .map_err(|e| self.fatal(e))?;
             }
         }
@@ -209,8 +244,12 @@ impl<'h> OpenRun<'h> {
         made.ok_or(Halt::Stopped)
     }
 
-    /// Records which gate is closed, if one is.
-    pub(crate) fn record_gate(&mut self, reasons: &[Blocker]) -> Result<(), JournalError> {
+    /// Records which gate is closed, if one is, and what the checks showed on the baseline if that closed it.
+    pub(crate) fn record_gate(
+        &mut self,
+        reasons: &[Blocker],
+        baseline: Vec<CommandResult>,
+    ) -> Result<(), JournalError> {
         let Some(first) = reasons.first() else {
             return Ok(());
         };
@@ -221,15 +260,48 @@ impl<'h> OpenRun<'h> {
             mutation_mode: self.state().started.mutation_mode,
             case_executed: false,
             blockers: reasons.to_vec(),
+            baseline,
         };
         self.record(EventKind::BackendGateBlocked(data))
     }
 
     /// Gives back the space of half-made copies: on a full disk the log needs it to say so.
     fn discard_trees(&self) {
-        for name in ["copy", "upper", "checked", "import"] {
-            crate::sealing::clear(&self.work.join(name));
+        let made = [BACKEND_TREE, CHECKED_TREE].map(|what| self.names.place(what));
+        for tree in made.into_iter().chain([self.work.join("import")]) {
+            crate::sealing::clear(&tree);
         }
+    }
+
+    /// Keeps space for the end of the run, before anybody can take it.
+    pub(crate) fn keep_reserve(&mut self) -> Result<(), StepError> {
+        let made = Reserve::make(&self.work).map_err(|e| Fault::NoReserve {
+            mib: RESERVE_BYTES >> 20,
+            why: error_chain(&e),
+        })?;
+        self.reserve = Some(made);
+        self.journal.let_wait();
+        Ok(())
+    }
+
+    /// Looks whether the disk is full once nothing of a command is left, and if so gives back what was kept: from here on
+    /// the run only ends.
+    pub(crate) fn look_at_disk(&mut self) -> Result<(), JournalError> {
+        let held = self.reserve.as_ref();
+        let scratch = [self.work.as_path(), self.names.root()];
+        let Some(full) = held.and_then(|reserve| reserve.shortage(&scratch)) else {
+            return Ok(());
+        };
+        self.disk_full = Some(full);
+        self.release_reserve()
+    }
+
+    /// Gives back what was kept, now that no command runs any more.
+    pub(crate) fn release_reserve(&mut self) -> Result<(), JournalError> {
+        if let Some(reserve) = self.reserve.take() {
+            reserve.release();
+        }
+        self.journal.write_all()
     }
 
     /// `PATH` for launched processes: the operator's, less what is not absolute or lies in home.
@@ -286,16 +358,18 @@ fn begin_log(
     harness: &Harness,
     lane: Lane,
     (run_id, contract): (&RunId, &TaskContract),
+    repository: Option<&Digest>,
     first: RunStarted,
     observer: Observer<'_>,
 ) -> Result<Journal, RunError> {
     let other = |e: &dyn std::error::Error| RunError::Create(io::Error::other(error_chain(e)));
-    let fresh = harness.home.runs().join(format!(".new-{run_id}"));
+    let fresh = harness.home.runs().join(format!("{DRAFT}{run_id}"));
     let writer = PackWriter::create(&fresh).map_err(|e| other(&e))?;
     let bytes = to_canonical(contract).map_err(|e| other(&e))?;
-    writer
-        .write_new(TASK_CONTRACT, &bytes)
-        .map_err(|e| other(&e))?;
+    let mut file = writer.create_new(TASK_CONTRACT).map_err(|e| other(&e))?;
+    file.write_all(&bytes)
+        .and_then(|()| file.sync_data())
+        .map_err(RunError::Create)?;
     let chain = LineChain::start(&first.nonce, run_id.clone(), contract.task_id.clone(), lane);
     let first = EventKind::RunStarted(first);
     let begun = Journal::create(&fresh.join(EVENTS), chain, first, observer);
@@ -308,7 +382,7 @@ fn begin_log(
     sync_dir(&harness.home.runs()).map_err(RunError::Create)?;
     journal.moved_to(&pack.join(EVENTS));
     let state = journal.state();
-    harness.store().run_created(&RunCreated {
+    let created = RunCreated {
         run_id: run_id.clone(),
         case_id: contract.task_id.clone(),
         backend: lane,
@@ -316,7 +390,12 @@ fn begin_log(
         started_at: state.started_at,
         title: contract.title.clone(),
         conformance: state.started.conformance,
-    })?;
+    };
+    match repository {
+        Some(repository) => harness.store().run_created_on(&created, repository)?,
+        None => harness.store().run_created(&created)?,
+    };
+    harness.mark_ledger();
     Ok(journal)
 }
 
@@ -338,7 +417,7 @@ fn reserve(
             .work()
             .join(format!(".new-{}-{run_id}", holder.pid));
         fs::create_dir(&hidden).map_err(RunError::Create)?;
-        let lock = Lock::take(&hidden.join("lock"), holder)?;
+        let lock = Lock::take(&hidden.join(LOCK), holder)?;
         match rustix::fs::renameat_with(
             rustix::fs::CWD,
             &hidden,

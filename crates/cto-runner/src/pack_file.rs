@@ -1,20 +1,25 @@
-//! Files of a pack, read for showing: by directory descriptor, no link followed, size capped.
+//! Files of a pack, read for showing: by directory descriptor, no link followed, size capped, and of a sealed pack only
+//! what hashes to what its seal says.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use cto_contract::artifact::{
-    BACKEND_DIR, ELIGIBILITY, EVENTS, REPORT_JSON, TASK_CONTRACT, TEST_LOG,
+    ATTESTATION, BACKEND_DIR, ELIGIBILITY, EVENTS, REPORT_JSON, SHA256SUMS, TASK_CONTRACT, TEST_LOG,
 };
 use cto_contract::document::DocumentError;
 use cto_contract::eligibility::EligibilityDecision;
 use cto_contract::event::RunEvent;
+use cto_contract::outputs::ShownReport;
 use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
+use cto_evidence::canonical::sha256;
 use cto_evidence::chain::{ChainError, read_log};
 use cto_evidence::pack::PackDir;
 use cto_evidence::withheld::{WITHHELD, read_withheld};
 use serde::de::DeserializeOwned;
+
+use crate::provenance::OpenedPack;
 
 /// Most bytes of one file that is shown.
 const SHOWN_BYTES_MAX: u64 = 512 << 20;
@@ -30,6 +35,8 @@ pub enum PackFileError {
     Oversized { path: PathBuf },
     #[error("`{name}` was withheld when this pack was exported")]
     Withheld { name: String },
+    #[error("`{path}` is not what was sealed")]
+    Altered { path: PathBuf },
     #[error("there is no `{path}`")]
     Missing { path: PathBuf },
     #[error("the report of `{pack}` can't be read")]
@@ -59,6 +66,7 @@ impl PackFileError {
             Self::Special { .. } => "file_special",
             Self::Oversized { .. } => "file_oversized",
             Self::Withheld { .. } => "file_withheld",
+            Self::Altered { .. } => "file_altered",
             Self::Missing { .. } => "file_missing",
             Self::Report { .. } => "report_malformed",
             Self::Decision { .. } => "decision_malformed",
@@ -71,6 +79,9 @@ impl PackFileError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Withheld { .. } => "ask whoever exported it for the whole pack",
+            Self::Altered { .. } => {
+                "do not rely on it; `cto verify` shows everything that is wrong"
+            }
             Self::Missing { .. } => {
                 "a run that still goes on has no report yet: `cto watch` follows it; one that crashed is sealed by \
                  `cto recover`"
@@ -87,8 +98,23 @@ impl PackFileError {
     }
 }
 
-/// Reads a file; none when it is not there.
-pub fn read(pack: &Path, name: &str) -> Result<Option<Vec<u8>>, PackFileError> {
+/// Reads a file; none when it is not there. One that was sealed otherwise is refused.
+pub fn read(opened: &OpenedPack, name: &str) -> Result<Option<Vec<u8>>, PackFileError> {
+    let pack = opened.pack.as_path();
+    let bytes = read_unchecked(pack, name)?;
+    // These two are what the opening looked at, and the third says what is not here.
+    let is_listed = ![SHA256SUMS, ATTESTATION, WITHHELD].contains(&name);
+    if let (Some(bytes), Some(sum), true) = (&bytes, opened.sum_of(name), is_listed)
+        && sum != Some(&sha256(bytes))
+    {
+        return Err(PackFileError::Altered {
+            path: pack.join(name),
+        });
+    }
+    Ok(bytes)
+}
+
+fn read_unchecked(pack: &Path, name: &str) -> Result<Option<Vec<u8>>, PackFileError> {
     let path = || pack.join(name);
     let failed = |source| PackFileError::Unreadable {
         path: path(),
@@ -114,19 +140,19 @@ pub fn read(pack: &Path, name: &str) -> Result<Option<Vec<u8>>, PackFileError> {
 }
 
 /// Reads a file that must be there.
-pub fn require(pack: &Path, name: &str) -> Result<Vec<u8>, PackFileError> {
+pub fn require(pack: &OpenedPack, name: &str) -> Result<Vec<u8>, PackFileError> {
     match read(pack, name)? {
         Some(bytes) => Ok(bytes),
         None if is_withheld(pack, name)? => Err(PackFileError::Withheld {
             name: name.to_owned(),
         }),
         None => Err(PackFileError::Missing {
-            path: pack.join(name),
+            path: pack.pack.join(name),
         }),
     }
 }
 
-fn is_withheld(pack: &Path, name: &str) -> Result<bool, PackFileError> {
+fn is_withheld(pack: &OpenedPack, name: &str) -> Result<bool, PackFileError> {
     let listed = read(pack, WITHHELD)?;
     Ok(listed
         .and_then(|bytes| read_withheld(&bytes).ok())
@@ -134,27 +160,52 @@ fn is_withheld(pack: &Path, name: &str) -> Result<bool, PackFileError> {
 }
 
 fn parsed<T: DeserializeOwned>(
-    pack: &Path,
+    pack: &OpenedPack,
     name: &str,
     malformed: impl FnOnce(PathBuf, serde_json::Error) -> PackFileError,
 ) -> Result<(Vec<u8>, T), PackFileError> {
     let bytes = require(pack, name)?;
     match serde_json::from_slice(&bytes) {
         Ok(value) => Ok((bytes, value)),
-        Err(source) => Err(malformed(pack.to_owned(), source)),
+        Err(source) => Err(malformed(pack.pack.clone(), source)),
     }
 }
 
 /// Reads the report of a pack: its bytes and what they say.
-pub fn report(pack: &Path) -> Result<(Vec<u8>, Report), PackFileError> {
+pub fn report(pack: &OpenedPack) -> Result<(Vec<u8>, Report), PackFileError> {
     parsed(pack, REPORT_JSON, |pack, source| PackFileError::Report {
         pack,
         source,
     })
 }
 
+/// The report with what this home knows of the pack.
+pub fn shown_report(pack: &OpenedPack) -> Result<ShownReport, PackFileError> {
+    Ok(ShownReport {
+        report: report(pack)?.1,
+        origin: pack.provenance.origin,
+        of_this_home: pack.provenance.of_this_home,
+    })
+}
+
+/// Reads the bytes of the report of a pack that this process has just sealed and verified.
+pub fn sealed_report_bytes(pack: &Path) -> Result<Vec<u8>, PackFileError> {
+    read_unchecked(pack, REPORT_JSON)?.ok_or_else(|| PackFileError::Missing {
+        path: pack.join(REPORT_JSON),
+    })
+}
+
+/// Reads the report of a pack that was seen to be sealed.
+pub(crate) fn sealed_report(pack: &Path) -> Result<Report, PackFileError> {
+    let bytes = sealed_report_bytes(pack)?;
+    serde_json::from_slice(&bytes).map_err(|source| PackFileError::Report {
+        pack: pack.to_owned(),
+        source,
+    })
+}
+
 /// Reads what was decided before a run.
-pub fn decision(pack: &Path) -> Result<EligibilityDecision, PackFileError> {
+pub fn decision(pack: &OpenedPack) -> Result<EligibilityDecision, PackFileError> {
     let read = parsed(pack, ELIGIBILITY, |pack, source| PackFileError::Decision {
         pack,
         source,
@@ -163,23 +214,23 @@ pub fn decision(pack: &Path) -> Result<EligibilityDecision, PackFileError> {
 }
 
 /// Reads the contract of a run.
-pub fn contract(pack: &Path) -> Result<TaskContract, PackFileError> {
+pub fn contract(pack: &OpenedPack) -> Result<TaskContract, PackFileError> {
     let bytes = require(pack, TASK_CONTRACT)?;
     TaskContract::read(TASK_CONTRACT, &bytes).map_err(|source| PackFileError::Contract {
-        pack: pack.to_owned(),
+        pack: pack.pack.clone(),
         source,
     })
 }
 
 /// Reads the log of a pack as far as it is whole.
-pub fn events(pack: &Path) -> Result<Vec<RunEvent>, PackFileError> {
+pub fn events(pack: &OpenedPack) -> Result<Vec<RunEvent>, PackFileError> {
     let bytes = require(pack, EVENTS)?;
     let whole = bytes
         .iter()
         .rposition(|b| *b == b'\n')
         .map_or(0, |end| end + 1);
     let log = read_log(&bytes[..whole]).map_err(|source| PackFileError::Log {
-        pack: pack.to_owned(),
+        pack: pack.pack.clone(),
         source,
     })?;
     Ok(log.events)
@@ -193,11 +244,11 @@ pub enum LogKind {
 }
 
 /// Reads the raw output of backend and checks: names and bytes.
-pub fn logs(pack: &Path, kinds: &[LogKind]) -> Result<Vec<(String, Vec<u8>)>, PackFileError> {
+pub fn logs(pack: &OpenedPack, kinds: &[LogKind]) -> Result<Vec<(String, Vec<u8>)>, PackFileError> {
     let mut names = Vec::new();
     if kinds.contains(&LogKind::Backend) {
-        let dir = PackDir::open(pack).map_err(|source| PackFileError::Unreadable {
-            path: pack.to_owned(),
+        let dir = PackDir::open(&pack.pack).map_err(|source| PackFileError::Unreadable {
+            path: pack.pack.clone(),
             source,
         })?;
         let paths = dir.walk().files.into_iter().map(|file| file.path);

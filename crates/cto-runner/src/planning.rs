@@ -15,6 +15,7 @@ use crate::clock;
 use crate::harness::{Harness, RunError, RunRequest, scratch_name};
 use crate::keyring;
 use crate::open_run::OpenRun;
+use crate::reconcile::Reconciled;
 use crate::sealing::clear;
 use crate::walk::walk_to_plan;
 
@@ -59,6 +60,7 @@ impl Harness {
             launcher: self.launcher.clone(),
             key,
             key_created,
+            reconciled: Reconciled::default(),
             store: Store::open(&room.0.join("cto.db"), init)?,
         })
     }

@@ -1,28 +1,25 @@
 //! Recovery: a run whose harness died is closed as interrupted, never taken up again.
 
+mod closing;
+mod litter;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cto_contract::artifact::{ATTESTATION, EVENTS, TASK_CONTRACT};
-use cto_contract::event::{EventKind, RunEvent, RunRecovered, Step};
+use cto_contract::artifact::ATTESTATION;
 use cto_contract::ids::RunId;
 use cto_contract::outputs::{RecoveredAs, RecoveredRun};
-use cto_contract::task::TaskContract;
-use cto_evidence::canonical::digest_of;
-use cto_evidence::chain::recover_tail;
-use cto_rules::lifecycle::conclude;
-use cto_rules::verdicts::{self, Fault};
 use cto_sandbox::Launcher;
-use cto_store::RunCreated;
+use cto_store::StoreError;
 
-use crate::artifact_times::ArtifactTimes;
 use crate::clock;
 use crate::harness::Harness;
-use crate::journal::Journal;
-use crate::lock::{Holder, Lock, LockError};
-use crate::sealing::{Closing, clear, identity_digest};
-use crate::steps::write_missing;
+use crate::lock::{Holder, LOCK, Lock, LockError};
+use crate::open_run::DRAFT;
+use crate::sealing::{clear, clear_scratch};
+use closing::{finish_entry, seal_interrupted};
 
 /// What became of one work directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +66,8 @@ impl From<Recovered> for RecoveredRun {
 pub enum RecoverError {
     #[error("could not read `{path}`")]
     Read { path: PathBuf, source: io::Error },
+    #[error("the database can't be used")]
+    Store(#[from] StoreError),
 }
 
 /// Runs that a living harness holds.
@@ -80,7 +79,7 @@ pub fn live_runs(home: &crate::Home) -> Vec<(RunId, Holder)> {
         .flatten()
         .filter_map(|e| {
             let run_id: RunId = e.file_name().to_str()?.parse().ok()?;
-            let holder = Holder::read(&e.path().join("lock"))?;
+            let holder = Holder::read(&e.path().join(LOCK))?;
             holder.is_alive().then_some((run_id, holder))
         })
         .collect();
@@ -88,54 +87,81 @@ pub fn live_runs(home: &crate::Home) -> Vec<(RunId, Holder)> {
     out
 }
 
-/// Looks at every work directory. Cheap when there is none: sealed runs leave nothing here.
-pub fn recover_all(harness: &Harness) -> Result<Vec<Recovered>, RecoverError> {
-    let dir = harness.home.work();
-    let read = |source| RecoverError::Read {
-        path: dir.clone(),
-        source,
-    };
-    let mut names = Vec::new();
-    for entry in fs::read_dir(&dir).map_err(read)? {
-        names.push(
-            entry
-                .map_err(read)?
-                .file_name()
-                .to_string_lossy()
-                .into_owned(),
-        );
-    }
-    names.sort();
+/// How far recovery looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Search {
+    /// At the work directories, and at runs that the ledger has open: cheap, before every run.
+    Known,
+    /// Also at every run directory, for `cto recover`.
+    All,
+}
+
+/// Closes every run whose process is gone. Sealed runs leave nothing to look at.
+pub fn recover_all(harness: &Harness, search: Search) -> Result<Vec<Recovered>, RecoverError> {
+    let home = &harness.home;
     Launcher::sweep();
+    litter::sweep(harness);
+    let mut names: BTreeSet<String> = names_in(&home.work())?
+        .into_iter()
+        .filter(|name| maker(name).is_none() || is_abandoned(name))
+        .collect();
+    let open = harness.store().unsealed()?;
+    let without_work = |id: &RunId| !home.work_of(id).exists();
+    let has_pack = |id: &RunId| home.pack(id).is_dir();
+    let open = open
+        .into_iter()
+        .filter(|id| without_work(id) && has_pack(id));
+    names.extend(open.map(|id| id.to_string()));
+    if search == Search::All {
+        for name in names_in(&home.runs())? {
+            let run = name.strip_prefix(DRAFT).unwrap_or(&name);
+            let is_open = || !home.runs().join(&name).join(ATTESTATION).exists();
+            if run.parse().is_ok_and(|id| without_work(&id)) && is_open() {
+                names.insert(run.to_owned());
+            }
+        }
+    }
     Ok(names
         .iter()
         .map(|name| recover_one(harness, name))
         .collect())
 }
 
+fn names_in(dir: &Path) -> Result<Vec<String>, RecoverError> {
+    let read = |source| RecoverError::Read {
+        path: dir.to_owned(),
+        source,
+    };
+    let entries = fs::read_dir(dir).map_err(read)?;
+    entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<io::Result<_>>()
+        .map_err(read)
+}
+
+/// Closes what one name stands for. Whoever dies here leaves what the next one can close.
 pub(crate) fn recover_one(harness: &Harness, name: &str) -> Recovered {
     let work = harness.home.work().join(name);
+    let failed = |reason: String| Recovered::Failed {
+        name: name.to_owned(),
+        reason,
+    };
     if maker(name).is_some() {
-        if is_abandoned(name) {
-            clear(&work);
-        }
-        return Recovered::Discarded {
-            name: name.to_owned(),
+        return match cto_checkout::remove_tree(&work) {
+            Ok(()) => Recovered::Discarded {
+                name: name.to_owned(),
+            },
+            Err(error) => failed(crate::error_chain(&error)),
         };
     }
     let Ok(run_id) = name.parse::<RunId>() else {
-        return Recovered::Failed {
-            name: name.to_owned(),
-            reason: "this is not a run's work directory".to_owned(),
-        };
+        return failed(format!(
+            "this is not a run's work directory; if it is not yours either, remove `{}`",
+            work.display()
+        ));
     };
-    let holder = Holder::read(&work.join("lock"));
-    let started_boot_ns = holder
-        .as_ref()
-        .filter(|h| h.boot_id == clock::boot_id())
-        .map_or_else(clock::boot_ns, |h| h.started_boot_ns);
-    let lock = match Lock::take(&work.join("lock"), &Holder::current(started_boot_ns)) {
-        Ok(lock) => lock,
+    let (lock, started_boot_ns) = match take_over(&work) {
+        Ok(taken) => taken,
         Err(LockError::Held { holder }) => {
             return Recovered::Live {
                 run_id,
@@ -147,44 +173,63 @@ pub(crate) fn recover_one(harness: &Harness, name: &str) -> Recovered {
             // Its owner cleared it while we looked.
             return Recovered::Cleared { run_id };
         }
-        Err(error) => {
-            return Recovered::Failed {
-                name: name.to_owned(),
-                reason: crate::error_chain(&error),
-            };
-        }
+        Err(error) => return failed(crate::error_chain(&error)),
     };
-    let pack = harness.home.pack(&run_id);
-    let outcome = if pack.join(ATTESTATION).exists() {
-        finish_entry(harness, &pack).map(|()| Recovered::Cleared {
-            run_id: run_id.clone(),
-        })
-    } else if pack.exists() {
-        seal_interrupted(harness, &run_id, &pack, started_boot_ns).map(|bytes_cut| {
-            Recovered::Sealed {
-                run_id: run_id.clone(),
-                bytes_cut,
-            }
-        })
-    } else {
-        let fresh = harness.home.runs().join(format!(".new-{run_id}"));
-        cto_checkout::remove_tree(&fresh)
-            .map_err(|e| crate::error_chain(&e))
-            .map(|()| Recovered::Discarded {
-                name: name.to_owned(),
-            })
-    };
-    match outcome {
+    clear_scratch(&work);
+    match close(harness, &run_id, started_boot_ns) {
         Ok(done) => {
             clear(&work);
             drop(lock);
             done
         }
-        Err(reason) => Recovered::Failed {
-            name: name.to_owned(),
-            reason,
-        },
+        Err(reason) => failed(reason),
     }
+}
+
+/// Gives back the space that runs of dead processes hold: on a full disk nothing can be opened before.
+pub(crate) fn free_scratch(home: &crate::Home) {
+    for name in names_in(&home.work()).unwrap_or_default() {
+        let work = home.work().join(&name);
+        if is_abandoned(&name) {
+            clear(&work);
+        } else if let Some(_lock) = Lock::of_dead(&work.join(LOCK)) {
+            clear_scratch(&work);
+        }
+    }
+}
+
+/// Takes the lock of a run, whose work directory may be gone, and says when the run started by the boot clock.
+fn take_over(work: &Path) -> Result<(Lock, u64), LockError> {
+    let path = work.join(LOCK);
+    let started_boot_ns = Holder::read(&path)
+        .filter(|holder| holder.boot_id == clock::boot_id())
+        .map_or_else(clock::boot_ns, |holder| holder.started_boot_ns);
+    match fs::create_dir(work) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(LockError::Io { path, source });
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let lock = Lock::take(&path, &Holder::current(started_boot_ns))?;
+    Ok((lock, started_boot_ns))
+}
+
+fn close(harness: &Harness, run_id: &RunId, started_boot_ns: u64) -> Result<Recovered, String> {
+    let pack = harness.home.pack(run_id);
+    let run_id = run_id.clone();
+    if pack.join(ATTESTATION).exists() {
+        finish_entry(harness, &run_id, &pack)?;
+        return Ok(Recovered::Cleared { run_id });
+    }
+    if pack.exists() {
+        let bytes_cut = seal_interrupted(harness, &run_id, &pack, started_boot_ns)?;
+        return Ok(Recovered::Sealed { run_id, bytes_cut });
+    }
+    let draft = harness.home.runs().join(format!("{DRAFT}{run_id}"));
+    cto_checkout::remove_tree(&draft).map_err(|e| crate::error_chain(&e))?;
+    Ok(Recovered::Discarded {
+        name: run_id.to_string(),
+    })
 }
 
 /// The process that made a directory which is no run's: a run without its id, a look at a repository, a plan.
@@ -199,102 +244,4 @@ fn maker(name: &str) -> Option<&str> {
 pub(crate) fn is_abandoned(name: &str) -> bool {
     maker(name)
         .is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists())
-}
-
-/// A pack that was sealed just before the crash may be missing in ledger and index.
-fn finish_entry(harness: &Harness, pack: &Path) -> Result<(), String> {
-    let row = crate::harness::index_row(harness, pack)?;
-    harness
-        .store()
-        .run_sealed(&row)
-        .map(drop)
-        .map_err(|e| crate::error_chain(&e))
-}
-
-fn fault_text(fault: &Fault) -> String {
-    verdicts::fault(Step::Complete, fault).message
-}
-
-fn seal_interrupted(
-    harness: &Harness,
-    run_id: &RunId,
-    pack: &Path,
-    started_boot_ns: u64,
-) -> Result<u64, String> {
-    let text = |e: &dyn std::error::Error| crate::error_chain(e);
-    let path = pack.join(EVENTS);
-    let bytes = fs::read(&path).map_err(|e| text(&e))?;
-    let tail = recover_tail(&bytes).map_err(|e| text(&e))?;
-    let cut = tail.bytes_cut;
-    if cut > 0 {
-        fs::OpenOptions::new()
-            .write(true)
-            .open(&path)
-            .and_then(|f| f.set_len(tail.valid_len))
-            .map_err(|e| text(&e))?;
-    }
-    let log = tail
-        .log
-        .ok_or("not even the first line of the log is whole")?;
-    let nonce = log.nonce.clone();
-    let contract: TaskContract = fs::read(pack.join(TASK_CONTRACT))
-        .map_err(|e| text(&e))
-        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|e| text(&e)))?;
-    let mut journal = Journal::resume(&path, log).map_err(|e| text(&e))?;
-    let state = journal.state();
-    let created = RunCreated {
-        run_id: run_id.clone(),
-        case_id: state.case_id.clone(),
-        backend: state.lane,
-        stage: state.started.stage,
-        started_at: state.started_at,
-        title: state.started.title.clone(),
-        conformance: state.started.conformance,
-    };
-    harness
-        .store()
-        .run_created(&created)
-        .map_err(|e| text(&e))?;
-    let mut quiet = |_: &RunEvent| {};
-    if state.recovered.is_none() {
-        let step = state.open_step;
-        let during = step.map_or_else(
-            || "between two steps".to_owned(),
-            |s| format!("during `{s}`"),
-        );
-        let data = RunRecovered {
-            bytes_cut: cut,
-            interrupted_step: step,
-            backend_had_started: state.backend_started,
-            reason: format!("the harness died {during}; the run was closed by recovery"),
-        };
-        journal
-            .record(EventKind::RunRecovered(data), &mut quiet)
-            .map_err(|e| text(&e))?;
-    }
-    let mut times = ArtifactTimes::new(started_boot_ns, nonce, journal.clock());
-    if journal.state().completed.is_none() {
-        write_missing(pack, journal.state(), &contract, &mut times)
-            .map_err(|fault| fault_text(&fault))?;
-        let verdict = conclude(journal.state());
-        journal
-            .record(EventKind::RunCompleted(verdict), &mut quiet)
-            .map_err(|e| text(&e))?;
-    }
-    journal.sync().map_err(|e| text(&e))?;
-    let state = journal.state();
-    let closing = Closing {
-        harness,
-        pack,
-        events: journal.events(),
-        state,
-        contract_digest: digest_of(&contract).map_err(|e| text(&e))?,
-        identity_digest: identity_digest(state).map_err(|e| text(&e))?,
-        contract: &contract,
-        times,
-    };
-    closing
-        .close()
-        .map_err(|e| crate::error_chain(e.as_ref()))?;
-    Ok(cut)
 }

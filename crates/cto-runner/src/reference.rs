@@ -5,15 +5,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_contract::artifact::{ATTESTATION, EVENTS};
-use cto_contract::event::RunEvent;
 use cto_contract::ids::RunId;
 use cto_contract::text::shorten;
-use cto_contract::time::Utc;
+use cto_store::{OwnRuns, StoreError};
 
 use crate::home::Home;
+use crate::reading::RunsHome;
+use crate::requests::repository_key;
+use crate::retention::is_buried;
 
-/// Longest first line of a log that is looked at for its time.
-const FIRST_LINE_BYTES_MAX: u64 = 1 << 20;
+/// Most run ids that an ambiguous beginning is answered with.
+const MATCHES_MAX: u32 = 6;
+/// Runs that are asked for at once on the way to the last one with a pack.
+const LATEST_PAGE: u32 = 50;
 
 /// A pack that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,21 +32,34 @@ pub struct PackRef {
 pub enum ReferenceError {
     #[error("there is no run `{reference}`")]
     Unknown { reference: String },
-    #[error("there is no run yet")]
+    #[error("there is no run of this home yet")]
     NoRuns,
-    #[error("`{prefix}` is the beginning of {} run ids", matches.len())]
+    #[error("there is no run of this home on this repository yet")]
+    NoRunsHere,
+    #[error("the pack of run {run_id} was removed")]
+    Removed { run_id: RunId },
+    #[error("the pack of run {run_id} is gone, and no tombstone says why")]
+    Lost { run_id: RunId },
+    #[error("`{prefix}` is the beginning of more than one run id")]
     Ambiguous { prefix: String, matches: Vec<RunId> },
     #[error("there is no pack at `{path}`")]
     NoPack { path: PathBuf },
     #[error("could not read `{path}`")]
     Read { path: PathBuf, source: io::Error },
+    #[error("the database can't be used")]
+    Store(#[from] StoreError),
 }
 
 impl ReferenceError {
     /// Machine-readable code of the error.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Unknown { .. } | Self::NoRuns | Self::NoPack { .. } => "run_unknown",
+            Self::Unknown { .. } | Self::NoRuns | Self::NoRunsHere | Self::NoPack { .. } => {
+                "run_unknown"
+            }
+            Self::Removed { .. } => "run_removed",
+            Self::Lost { .. } => "run_lost",
+            Self::Store(e) => e.code(),
             Self::Ambiguous { .. } => "run_ambiguous",
             Self::Read { .. } => "runs_unreadable",
         }
@@ -106,11 +123,16 @@ pub fn resolve_path(path: &Path) -> Result<PackRef, ReferenceError> {
     Ok(PackRef { pack, run_id })
 }
 
-/// Finds the run in home; a directory of that name in the working directory comes last.
-pub fn resolve(home: &Home, reference: &str) -> Result<PackRef, ReferenceError> {
+/// Finds the run that a person in the directory `here` means; a directory of that name comes last.
+pub fn resolve(
+    place: &RunsHome,
+    reference: &str,
+    here: Option<&Path>,
+) -> Result<PackRef, ReferenceError> {
     if is_path(reference) {
         return resolve_path(Path::new(reference));
     }
+    let home = place.home();
     let found = |run_id: RunId| PackRef {
         pack: home.pack(&run_id),
         run_id: Some(run_id),
@@ -120,108 +142,113 @@ pub fn resolve(home: &Home, reference: &str) -> Result<PackRef, ReferenceError> 
     {
         return Ok(found(run_id));
     }
-    let ids = packs(home)?;
     if reference == "latest" {
-        return latest(home, ids).map(found).ok_or(ReferenceError::NoRuns);
+        return latest(place, here).map(found);
     }
-    let mut matches: Vec<RunId> = if reference.is_empty() {
-        Vec::new()
-    } else {
-        ids.into_iter()
-            .filter(|id| id.as_str().starts_with(reference))
-            .collect()
+    let unknown = || ReferenceError::Unknown {
+        reference: shorten(reference, 120),
     };
-    match matches.len() {
-        0 if Path::new(reference).is_dir() => resolve_path(Path::new(reference)),
-        0 => Err(ReferenceError::Unknown {
+    let mut matches = match reference {
+        "" => Vec::new(),
+        prefix => place.store().find_prefix(prefix, MATCHES_MAX)?,
+    };
+    match (matches.len(), matches.pop()) {
+        (1, Some(run_id)) if is_pack(&home.pack(&run_id)) => Ok(found(run_id)),
+        (1, Some(run_id)) => Err(gone(home, run_id)),
+        (_, Some(last)) => {
+            matches.push(last);
+            Err(ReferenceError::Ambiguous {
+                prefix: shorten(reference, 120),
+                matches,
+            })
+        }
+        (_, None) if Path::new(reference).is_dir() => resolve_path(Path::new(reference)),
+        (_, None) => Err(unknown()),
+    }
+}
+
+/// Finds a pack where no run was ever entered: by its whole id, or by a directory's name.
+pub fn resolve_without_runs(home: &Home, reference: &str) -> Result<PackRef, ReferenceError> {
+    match reference.parse::<RunId>() {
+        Ok(run_id) if is_pack(&home.pack(&run_id)) => Ok(PackRef {
+            pack: home.pack(&run_id),
+            run_id: Some(run_id),
+        }),
+        _ if reference == "latest" => Err(ReferenceError::NoRuns),
+        _ if Path::new(reference).is_dir() => resolve_path(Path::new(reference)),
+        Ok(_) | Err(_) => Err(ReferenceError::Unknown {
             reference: shorten(reference, 120),
         }),
-        1 => Ok(found(matches.remove(0))),
-        _ => Err(ReferenceError::Ambiguous {
-            prefix: shorten(reference, 120),
-            matches,
-        }),
     }
 }
 
-/// The run that started last. Ids tell the second; the log tells runs of the same second apart.
-fn latest(home: &Home, ids: Vec<RunId>) -> Option<RunId> {
-    let stamp = |id: &RunId| id.as_str().split('-').next().map(str::to_owned);
-    let last = stamp(ids.last()?);
-    ids.into_iter()
-        .filter(|id| stamp(id) == last)
-        .max_by_key(|id| (started_at(&home.pack(id)), id.clone()))
+fn gone(home: &Home, run_id: RunId) -> ReferenceError {
+    match is_buried(home, &run_id) {
+        true => ReferenceError::Removed { run_id },
+        false => ReferenceError::Lost { run_id },
+    }
 }
 
-fn started_at(pack: &Path) -> Option<Utc> {
-    use std::io::{BufRead as _, BufReader, Read as _};
-    let mut line = Vec::new();
-    let file = fs::File::open(pack.join(EVENTS)).ok()?;
-    BufReader::new(file.take(FIRST_LINE_BYTES_MAX))
-        .read_until(b'\n', &mut line)
-        .ok()?;
-    serde_json::from_slice::<RunEvent>(&line)
-        .ok()
-        .map(|event| event.ts)
+/// The run that the ledger of this home created last. In a repository: the last one on that repository, else the last
+/// one on none; never one on another repository. What was removed by its own rules is passed over, what is lost is not.
+fn latest(place: &RunsHome, here: Option<&Path>) -> Result<RunId, ReferenceError> {
+    let which = match here.and_then(repository_key) {
+        Some(key) => vec![OwnRuns::OfRepository(key), OwnRuns::OfNoRepository],
+        None => vec![OwnRuns::All],
+    };
+    let in_repository = which.len() > 1;
+    for which in which {
+        let mut before = None;
+        loop {
+            let page = place.store().own_runs(&which, before, LATEST_PAGE)?;
+            let Some((last, _)) = page.last() else {
+                break;
+            };
+            before = Some(*last);
+            for (_, run_id) in page {
+                if is_pack(&place.home().pack(&run_id)) {
+                    return Ok(run_id);
+                }
+                if !is_buried(place.home(), &run_id) {
+                    return Err(ReferenceError::Lost { run_id });
+                }
+            }
+        }
+    }
+    Err(match in_repository {
+        true => ReferenceError::NoRunsHere,
+        false => ReferenceError::NoRuns,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn home(names: &[&str]) -> (tempfile::TempDir, Home) {
+    #[test]
+    fn a_pack_is_found_by_its_id_or_its_path_where_no_run_was_entered() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::open(&dir.path().join("home")).unwrap();
-        for name in names {
+        let id = "20260601T105222Z-a-aaaaaa";
+        for name in [id, "20260701T000000Z-run-all-fake-zzzzzz"] {
             fs::create_dir(home.runs().join(name)).unwrap();
-            if !name.contains("run-all") {
-                fs::File::create(home.runs().join(name).join(EVENTS)).unwrap();
-            }
         }
-        (dir, home)
-    }
-
-    #[test]
-    fn ids_prefixes_and_latest_are_found_and_matrix_reports_are_not() {
-        let (_dir, home) = home(&[
-            "20260601T105222Z-a-aaaaaa",
-            "20260601T105223Z-a-bbbbbb",
-            "20260601T105223Z-a-bcbbbb",
-            "20260701T000000Z-run-all-fake-zzzzzz",
-            "20260601T105222Z-a-aaaaaa.addenda",
-        ]);
+        fs::File::create(home.runs().join(id).join(EVENTS)).unwrap();
         let find = |text: &str| {
-            resolve(&home, text)
+            resolve_without_runs(&home, text)
                 .map_or_else(|e| e.code().to_owned(), |r| r.run_id.unwrap().to_string())
         };
-        assert_eq!(
-            find("20260601T105222Z-a-aaaaaa"),
-            "20260601T105222Z-a-aaaaaa"
-        );
-        assert_eq!(find("20260601T105222"), "20260601T105222Z-a-aaaaaa");
-        assert_eq!(find("latest"), "20260601T105223Z-a-bcbbbb");
-        assert_eq!(find("2026"), "run_ambiguous");
-        assert_eq!(find("20260701T000000Z-run-all-fake-zzzzzz"), "run_unknown");
-        assert_eq!(find("nothing"), "run_unknown");
-        assert_eq!(find(""), "run_unknown");
-        assert_eq!(find("../../etc"), "run_unknown");
-        assert_eq!(
-            find(
-                home.runs()
-                    .join("20260601T105222Z-a-aaaaaa/")
-                    .to_str()
-                    .unwrap()
-            ),
-            "20260601T105222Z-a-aaaaaa"
-        );
-    }
-
-    #[test]
-    fn no_run_is_no_latest() {
-        let (_dir, home) = home(&[]);
-        assert!(matches!(
-            resolve(&home, "latest"),
-            Err(ReferenceError::NoRuns)
-        ));
+        assert_eq!(find(id), id);
+        for unknown in [
+            "20260601T105222",
+            "latest",
+            "20260701T000000Z-run-all-fake-zzzzzz",
+            "nothing",
+            "",
+        ] {
+            assert_eq!(find(unknown), "run_unknown", "{unknown}");
+        }
+        let path = resolve_path(&home.runs().join(format!("{id}/"))).unwrap();
+        assert_eq!(path.run_id.unwrap().as_str(), id);
     }
 }

@@ -9,13 +9,15 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use cto_checkout::Repository;
 use cto_contract::artifact::TASK_CONTRACT;
-use cto_contract::ids::{CaseId, RunId};
+use cto_contract::ids::{CaseId, Digest, RunId};
 use cto_contract::task::TaskContract;
 use cto_contract::text::{path_text, unquote_path};
 use cto_contract::verify::Integrity;
 use cto_contract::wire_const;
 use cto_contract::words::{Lane, Stage};
+use cto_evidence::canonical::sha256;
 use cto_evidence::pack::PackDir;
 use cto_evidence::verify::{VerifyOptions, verify};
 use serde::{Deserialize, Serialize};
@@ -55,8 +57,15 @@ struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum KeptTask {
-    Case { id: CaseId, cases: Option<String> },
-    Repository { path: String, rev: Option<String> },
+    Case {
+        id: CaseId,
+        cases: Option<String>,
+    },
+    Repository {
+        path: String,
+        contract_file: Option<String>,
+        rev: Option<String>,
+    },
 }
 
 /// Why a run can't be asked for again.
@@ -124,6 +133,7 @@ pub(crate) fn keep(home: &Home, run_id: &RunId, request: &RunRequest) -> io::Res
         },
         Task::Repository(task) => KeptTask::Repository {
             path: absolute(&task.path)?,
+            contract_file: task.contract_file.as_deref().map(absolute).transpose()?,
             rev: task.rev.clone(),
         },
     };
@@ -152,6 +162,20 @@ pub(crate) fn keep(home: &Home, run_id: &RunId, request: &RunRequest) -> io::Res
         .open(&part)?;
     file.write_all(&serde_json::to_vec_pretty(&kept)?)?;
     fs::rename(part, path)
+}
+
+/// What names a source repository in the index: the digest of where its git directory is. None where there is none.
+pub(crate) fn repository_key(path: &Path) -> Option<Digest> {
+    let git = Repository::git_directory_at(path).ok()?;
+    Some(sha256(git.as_os_str().as_bytes()))
+}
+
+/// The repository that a run of this home was started on, as far as it is known and still there.
+pub(crate) fn repository_of(home: &Home, run_id: &RunId) -> Option<Digest> {
+    match load(home, run_id).ok()?.task {
+        KeptTask::Repository { path, .. } => repository_key(&path_from(&path)?),
+        KeptTask::Case { .. } => None,
+    }
 }
 
 fn path_from(text: &str) -> Option<PathBuf> {
@@ -261,9 +285,16 @@ pub fn again(
             case_changed = case.file.contract() != contract;
             Task::Case(case)
         }
-        KeptTask::Repository { path, rev } => Task::Repository(RepositoryTask {
+        KeptTask::Repository {
+            path,
+            contract_file,
+            rev,
+        } => Task::Repository(RepositoryTask {
             path: path_from(&path).ok_or_else(malformed)?,
             contract,
+            contract_file: contract_file
+                .map(|file| path_from(&file).ok_or_else(malformed))
+                .transpose()?,
             rev,
         }),
     };

@@ -25,7 +25,7 @@ use rustix::io::Errno;
 
 use crate::harness::Harness;
 use crate::home::Home;
-use crate::lock::Holder;
+use crate::lock::{Holder, LOCK};
 use crate::recover::recover_one;
 use crate::reference::ReferenceError;
 
@@ -220,7 +220,7 @@ fn work(home: &Home, items: &mut Vec<Item>) -> Result<(), RetentionError> {
         if let Ok(run_id) = name.parse::<RunId>() {
             // A run that is not sealed is recovery's to close.
             let is_sealed = home.pack(&run_id).join(ATTESTATION).exists();
-            let is_held = Holder::read(&path.join("lock")).is_none_or(|h| h.is_alive());
+            let is_held = Holder::read(&path.join(LOCK)).is_none_or(|h| h.is_alive());
             if is_sealed && !is_held {
                 let reason = "its run is sealed and its process is gone".to_owned();
                 items.push(item(ItemKind::Work, path, Some(run_id), reason));
@@ -271,7 +271,7 @@ fn validation(
 fn is_lived_in(dir: &Path, depth: usize) -> bool {
     if dir.file_name().is_some_and(|n| n == "work") {
         let mut runs = fs::read_dir(dir).into_iter().flatten().flatten();
-        return runs.any(|r| Holder::read(&r.path().join("lock")).is_some_and(|h| h.is_alive()));
+        return runs.any(|r| Holder::read(&r.path().join(LOCK)).is_some_and(|h| h.is_alive()));
     }
     depth < VALIDATION_DEPTH_MAX
         && fs::read_dir(dir)

@@ -21,10 +21,17 @@ use crate::home::Home;
 use crate::inputs::{ResolvedInput, copy_tree};
 use crate::inside::{Inside, ORACLE, SCRATCH, WORKSPACE};
 use crate::overlay_note::OverlayNote;
+use crate::room_names::RoomNames;
+
+/// What trees and rooms are for, as far as more than one file speaks of them.
+pub(crate) const BACKEND_TREE: &str = "backend's tree";
+pub(crate) const BACKEND_ROOM: &str = "backend";
+pub(crate) const CHECKED_TREE: &str = "checked tree";
 
 /// What is the same for all rooms of a run.
 pub(crate) struct Rooms {
     work: PathBuf,
+    names: RoomNames,
     view: View,
     inputs: Vec<ResolvedInput>,
     recorder: Recorder,
@@ -76,13 +83,14 @@ pub(crate) struct Room {
 
 impl Rooms {
     pub(crate) fn new(
-        work: &Path,
+        (work, names): (&Path, &RoomNames),
         view: View,
         inputs: Vec<ResolvedInput>,
         recorder: Recorder,
     ) -> Self {
         Self {
             work: work.to_owned(),
+            names: names.clone(),
             view,
             inputs,
             recorder,
@@ -102,9 +110,14 @@ impl Rooms {
         Ok(any.then_some(layer))
     }
 
-    /// Makes a room. Its name is never seen inside.
-    pub(crate) fn room(&self, name: &str, tree: Tree) -> io::Result<Room> {
-        let directory = self.work.join("rooms").join(name);
+    /// Where a tree of this run lies, by what it is for.
+    pub(crate) fn place(&self, what: &str) -> PathBuf {
+        self.names.place(what)
+    }
+
+    /// Makes a room, by what it is for: nobody inside sees that.
+    pub(crate) fn room(&self, what: &str, tree: Tree) -> io::Result<Room> {
+        let directory = self.names.place(what);
         let own_scratch = directory.join("scratch");
         for dir in ["home", "tmp"] {
             fs::create_dir_all(own_scratch.join(dir))?;
@@ -323,6 +336,13 @@ impl Room {
     /// A file for output that nobody inside is given.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.directory.join("logs").join(format!("{name}.log"))
+    }
+
+    /// What a pack calls the directories outside that make it up.
+    pub(crate) fn outside(&self) -> Vec<(PathBuf, &'static str)> {
+        let tree = self.written().map(|tree| (tree.to_owned(), "$WORKSPACE"));
+        let scratch = (self.own_scratch(), "$SCRATCH");
+        tree.into_iter().chain([scratch]).collect()
     }
 
     /// What is in the environment here besides what every process gets.

@@ -11,8 +11,8 @@ use cto_rules::sandbox_choice::{
     APPARMOR_REMEDY, ChoiceError, Chosen, PROVIDER_VARIABLE, Wishes, choose,
 };
 use cto_sandbox::{
-    Class, Confinement, Container, Engine, Foresight, LaunchError, LaunchRequest, Launcher,
-    LayerName, Means,
+    Class, Confinement, Container, Engine, ExpectedConfinement, LaunchError, LaunchRequest,
+    Launcher, LayerName, Means,
 };
 
 use crate::environment::Environment;
@@ -47,7 +47,7 @@ const ENGINE_NAMES: [&str; 14] = [
 /// A launcher for one run, and what its launches will be held by.
 pub(crate) struct RunSandbox {
     pub(crate) launcher: Launcher,
-    pub(crate) foresight: Foresight,
+    pub(crate) expected: ExpectedConfinement,
     pub(crate) from: SettingSource,
     /// The provider makes the one address of a model inside.
     pub(crate) has_endpoint: bool,
@@ -61,17 +61,17 @@ impl RunSandbox {
             means,
             ..harness.launcher.clone()
         };
-        let foresight = launcher
+        let expected = launcher
             .foresee(work)
             .map_err(|error| refusal(chosen, &error))?;
-        if chosen.provider == SandboxChoice::Native && !chosen.weak && !foresight.class().has_init()
+        if chosen.provider == SandboxChoice::Native && !chosen.weak && !expected.class().has_init()
         {
-            return Err(without_namespaces(&foresight));
+            return Err(without_namespaces(&expected));
         }
         Ok(Self {
-            has_endpoint: chosen.has_endpoint() && foresight.class().has_init(),
+            has_endpoint: chosen.has_endpoint() && expected.class().has_init(),
             launcher,
-            foresight,
+            expected,
             from: chosen.from,
         })
     }
@@ -83,12 +83,12 @@ impl RunSandbox {
 
     /// What will hold this launch.
     pub(crate) fn plan_of(&self, request: &LaunchRequest, limits: &Limits) -> SandboxPlan {
-        sandbox_plan(&self.foresight.of(request), limits, self.from)
+        sandbox_plan(&self.expected.of(request), limits, self.from)
     }
 
     /// Whether things can be seen elsewhere than where they lie.
     pub(crate) fn has_mounts(&self) -> bool {
-        self.foresight.class().has_init()
+        self.expected.class().has_init()
     }
 }
 
@@ -131,6 +131,7 @@ pub(crate) fn sandbox_plan(
         layers,
         writable_roots: vec!["$WORKSPACE".to_owned(), "$SCRATCH".to_owned()],
         read_paths: Vec::new(),
+        hidden_paths: Vec::new(),
     }
 }
 
@@ -210,8 +211,8 @@ fn refusal(chosen: Chosen, error: &LaunchError) -> String {
 }
 
 /// What a kernel without user namespaces leaves to do, short enough to be read in a blocker.
-fn without_namespaces(foresight: &Foresight) -> String {
-    let seen = foresight.before_a_request();
+fn without_namespaces(expected: &ExpectedConfinement) -> String {
+    let seen = expected.before_a_request();
     let layer = seen
         .layers
         .iter()

@@ -73,14 +73,17 @@ registry! {
     "key" written out::KeyOutput, "Output of `cto key`";
     "logs" written out::LogsOutput, "Output of `cto logs`";
     "matrix" written out::MatrixOutput, "Output of `cto matrix` and its report.json";
+    "model-script" read cto_contract::model_script::ModelScript, "A script for `cto model scripted`";
     "plan" written out::PlanOutput, "Output of `cto run --plan`";
     "recover" written out::RecoverOutput, "Output of `cto recover`";
     "replay" written out::ReplayOutput, "Output of `cto replay`";
-    "report" written cto_contract::report::Report, "report.json, and output of `cto run`, `cto rerun` and `cto show`";
+    "report" written cto_contract::report::Report, "report.json, and output of `cto run` and `cto rerun`";
     "run-row" written cto_store::RunRow, "One row of `cto runs`";
     "runs" written cto_store::RunsOutput, "Output of `cto runs`";
     "sandbox-proof" written cto_contract::sandbox::SandboxProof, "backend/sandbox.json";
     "schemas" written out::SchemasOutput, "Output of `cto schema`";
+    "scripted-model" written out::ScriptedModelOutput, "Output of `cto model scripted`";
+    "show" written out::ShownReport, "Output of `cto show`: report.json, and whose it is";
     "statement" written cto_contract::attestation::Statement, "Payload of attestation.dsse.json: the in-toto statement";
     "stop" written out::StopOutput, "Output of `cto stop`";
     "text" written out::TextOutput, "Output of `cto completions` and `cto man`";

@@ -9,23 +9,22 @@ use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::verify::VerifyReport;
 use cto_contract::words::RunStatus;
+use cto_evidence::again::{page, trace_lines};
 use cto_evidence::canonical::{CanonicalError, digest_of};
 use cto_evidence::seal::{SealInput, Sealed, seal};
 use cto_evidence::verify::{VerifyOptions, verify};
 use cto_evidence::writer::PackWriter;
 use cto_rules::lifecycle::{RunState, conclude};
-use cto_rules::views::{
-    markdown::markdown,
-    report::{ReportInput, report},
-    trace::trace,
-};
+use cto_rules::views::report::{ReportInput, report};
 use cto_store::RunSealed;
 
 use crate::artifact_times::ArtifactTimes;
 use crate::clock;
 use crate::harness::{Harness, RunError, RunResult};
+use crate::lock::LOCK;
 use crate::open_run::OpenRun;
 use crate::overlay_note::OverlayNote;
+use crate::room_names::RoomNames;
 
 type SealFailure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -46,15 +45,11 @@ impl Closing<'_> {
     /// Writes the views, seals, verifies, and enters the result into ledger and index.
     pub(crate) fn close(mut self) -> Result<(Report, VerifyReport), SealFailure> {
         let writer = PackWriter::open(self.pack)?;
+        writer.remove_empty_directories()?;
         for leftover in [TRACE, REPORT_MD] {
             writer.remove(leftover)?;
         }
-        let mut lines = Vec::new();
-        for entry in trace(self.events) {
-            serde_json::to_writer(&mut lines, &entry)?;
-            lines.push(b'\n');
-        }
-        writer.write_new(TRACE, &lines)?;
+        writer.write_new(TRACE, &trace_lines(self.events)?)?;
         self.times.note(TRACE, FreshnessSource::Written);
         self.times.note(EVENTS, FreshnessSource::Written);
         self.note_the_rest()?;
@@ -72,7 +67,7 @@ impl Closing<'_> {
             wall_seconds: crate::round_seconds(std::time::Duration::from_nanos(wall)),
         };
         let mut draft = report(self.state, &completed, &input);
-        writer.write_new(REPORT_MD, markdown(&draft, Some(self.contract)).as_bytes())?;
+        writer.write_new(REPORT_MD, &page(&draft, Some(self.contract)))?;
         self.times.note(REPORT_MD, FreshnessSource::Written);
         self.times.note(REPORT_JSON, FreshnessSource::Written);
         draft.artifacts.freshness = self.times.entries().clone();
@@ -98,6 +93,7 @@ impl Closing<'_> {
             &sealed.pack_digest,
             &verified,
         ))?;
+        self.harness.mark_ledger();
         Ok((sealed.report, verified))
     }
 
@@ -150,6 +146,8 @@ pub(crate) fn sealed_row(
         origin: verified.origin,
         title: report.run.title.clone(),
         conformance: report.run.conformance,
+        // Who entered the run knew it.
+        repository: None,
     }
 }
 
@@ -192,8 +190,28 @@ pub(crate) fn identity_digest(state: &RunState) -> Result<Option<Digest>, Canoni
     plan.map(|p| digest_of(&p.identity)).transpose()
 }
 
+/// Empties a work directory but for its lock.
+pub(crate) fn clear_scratch(work: &Path) {
+    if !clear_rooms(work) {
+        return;
+    }
+    for entry in std::fs::read_dir(work).into_iter().flatten().flatten() {
+        if entry.file_name() != LOCK {
+            clear(&entry.path());
+        }
+    }
+}
+
+/// Removes the rooms of a work directory; what is left of them stays noted for the next recovery.
+fn clear_rooms(work: &Path) -> bool {
+    RoomNames::noted(work).is_none_or(|rooms| cto_checkout::remove_tree(&rooms).is_ok())
+}
+
 /// Removes a work directory. What can't be removed now is removed by the next recovery: the pack is sealed.
 pub(crate) fn clear(work: &Path) {
+    if !clear_rooms(work) {
+        return;
+    }
     if let Err(error) = cto_checkout::remove_tree(work) {
         drop(error);
     }

@@ -1,19 +1,20 @@
 //! The repository that a task is copied from: looked at before, and again when nothing can write any more.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use cto_checkout::{
-    CommitInfo, DirtyPath, Oid, Repository, RepositoryError, SourceBaseline, SourceFingerprint,
+    CommitInfo, Oid, Repository, RepositoryError, SourceBaseline, SourceFingerprint,
 };
 use cto_contract::event::SourceChecked;
 use cto_contract::ids::{CommitId, Digest};
 use cto_contract::plan::SourcePlan;
+use cto_contract::task::TaskContract;
 use cto_contract::text::{path_text, shorten};
-use cto_contract::words::{HistoryClass, SandboxClass};
+use cto_contract::words::SandboxClass;
 use cto_evidence::canonical::sha256;
-use cto_rules::eligibility::RepositoryState;
-use cto_rules::paths::PathPolicy;
+use cto_rules::eligibility::{RepositoryState, StartTree};
 use cto_rules::verdicts::{self, Fault, SourceFacts, SourceLook};
 
 use crate::error_chain;
@@ -28,6 +29,8 @@ const LISTED_MAX: usize = 100;
 pub(crate) struct Source {
     pub(crate) repository: Repository,
     pub(crate) commit: CommitInfo,
+    /// Path of the contract in it, if it lies there.
+    contract_file: Option<Vec<u8>>,
     before: SourceFingerprint,
     after_backend: Option<SourceFingerprint>,
     /// Held while the run lasts: nobody may land in this repository meanwhile.
@@ -44,6 +47,7 @@ pub(crate) enum Opened {
 pub(crate) fn open(
     home: &Home,
     path: &Path,
+    contract_file: Option<&Path>,
     rev: Option<&str>,
     scratch: &Path,
 ) -> Result<Opened, StepError> {
@@ -57,7 +61,9 @@ pub(crate) fn open(
                 source,
             })?;
         let before = repository.fingerprint()?;
+        let contract_file = contract_file.and_then(|file| path_in(&repository, file));
         Ok(Source {
+            contract_file,
             repository,
             commit,
             before,
@@ -130,25 +136,29 @@ fn digest(fingerprint: &SourceFingerprint) -> Digest {
 }
 
 impl Source {
-    /// Uncommitted changes that the task could collide with.
-    pub(crate) fn dirty_in_scope(&self, policy: &PathPolicy) -> bool {
-        let in_scope = |d: &DirtyPath| policy.allowed_by(d.path.as_bytes()).is_some();
-        // Beyond the list nothing is known, so nothing is assumed.
-        self.before.dirty.iter().any(in_scope) || self.before.dirty_count > self.before.dirty.len()
+    /// What of it was not committed when the run began.
+    pub(crate) fn start_tree(&self) -> StartTree {
+        self.uncommitted(&self.before)
+    }
+
+    fn uncommitted(&self, fingerprint: &SourceFingerprint) -> StartTree {
+        let dirty = fingerprint.dirty.iter().map(|d| d.path.as_bytes());
+        StartTree::new(dirty, self.contract_file.as_deref())
     }
 
     pub(crate) fn plan(
         &self,
         made: &SourceBaseline,
-        history: HistoryClass,
+        contract: &TaskContract,
         lfs_pointers: u64,
     ) -> Result<SourcePlan, StepError> {
+        let start = self.start_tree();
         Ok(SourcePlan {
             commit: commit_id(self.commit.id).ok_or_else(|| Fault::RepositoryUnsupported {
                 why: format!("`{}` is not a commit id", self.commit.id),
             })?,
             commit_tree_id: tree_id(&self.commit.tree)?,
-            history,
+            history: contract.history,
             withheld: made
                 .withheld
                 .iter()
@@ -157,13 +167,9 @@ impl Source {
                 .collect(),
             withheld_count: made.withheld.len() as u64,
             lfs_pointers,
-            dirty_paths: self
-                .before
-                .dirty
-                .iter()
-                .take(LISTED_MAX)
-                .map(|d| path_text(d.path.as_bytes()))
-                .collect(),
+            dirty_source: contract.dirty_source,
+            dirty_paths: start.paths,
+            dirty_count: start.count,
             fingerprint: digest(&self.before),
         })
     }
@@ -190,19 +196,27 @@ impl Source {
                 lines
             });
         Ok(verdicts::source(SourceFacts {
-            before: look(&self.before),
+            before: self.seen(&self.before),
             after_backend: middle.map(digest),
-            after: look(&after),
+            after: self.seen(&after),
             differences,
             class,
         }))
     }
+
+    fn seen(&self, fingerprint: &SourceFingerprint) -> SourceLook {
+        SourceLook {
+            head: fingerprint.head.id().and_then(commit_id),
+            clean: self.uncommitted(fingerprint).is_clean(),
+            fingerprint: digest(fingerprint),
+        }
+    }
 }
 
-fn look(fingerprint: &SourceFingerprint) -> SourceLook {
-    SourceLook {
-        head: fingerprint.head.id().and_then(commit_id),
-        clean: fingerprint.clean,
-        fingerprint: digest(fingerprint),
-    }
+/// The path of a file in the work tree, as git has it. A link is meant itself, not where it leads.
+fn path_in(repository: &Repository, file: &Path) -> Option<Vec<u8>> {
+    let top = repository.work_tree()?.canonicalize().ok()?;
+    let file = file.parent()?.canonicalize().ok()?.join(file.file_name()?);
+    let inside = file.strip_prefix(top).ok()?;
+    Some(inside.as_os_str().as_bytes().to_vec())
 }

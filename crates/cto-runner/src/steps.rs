@@ -2,6 +2,7 @@
 
 mod authority;
 mod backend;
+mod baseline;
 mod change;
 mod complete;
 mod egress;
@@ -12,6 +13,7 @@ mod verification;
 
 pub(crate) use authority::{Eligible, Permission, contract, eligibility};
 pub(crate) use backend::backend;
+pub(crate) use baseline::baseline;
 pub(crate) use change::{change, policy};
 pub(crate) use complete::{complete, write_missing};
 pub(crate) use plan::{Planned, plan};

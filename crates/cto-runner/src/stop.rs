@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal};
 use crate::home::Home;
 use crate::lock::Holder;
 use crate::pack_file::{self, PackFileError};
+use crate::provenance::OpenedPack;
 use crate::recover::live_runs;
-use crate::reference::PackRef;
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -28,7 +28,7 @@ pub enum StopError {
 /// Asks the process that works on a run to stop, and waits so long for the sealed pack. `asked` hears of the process.
 pub fn stop_run(
     home: &Home,
-    found: &PackRef,
+    found: &OpenedPack,
     wait: Duration,
     asked: &mut dyn FnMut(u32),
 ) -> Result<StopOutput, StopError> {
@@ -56,7 +56,7 @@ pub fn stop_run(
     }
     let sealed = attestation.exists();
     let status = if sealed {
-        Some(pack_file::report(&found.pack)?.1.verdict.status)
+        Some(pack_file::sealed_report(&found.pack)?.verdict.status)
     } else {
         None
     };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cto_contract::ids::CaseId;
+use cto_contract::ids::{CaseId, Digest};
 use cto_contract::task::TaskContract;
 use cto_contract::words::{Lane, Stage};
 
@@ -11,6 +11,10 @@ use crate::harness::RunError;
 
 /// The work that is asked for.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of them for a whole run"
+)]
 pub enum Task {
     Case(Case),
     Repository(RepositoryTask),
@@ -22,6 +26,8 @@ pub struct RepositoryTask {
     /// A directory in the repository.
     pub path: PathBuf,
     pub contract: TaskContract,
+    /// The file that the contract was read from, whose own state does not matter.
+    pub contract_file: Option<PathBuf>,
     /// The commit to start from; `HEAD` if none is named.
     pub rev: Option<String>,
 }
@@ -41,12 +47,19 @@ impl Task {
         }
     }
 
+    /// What names its source repository in the index.
+    pub(crate) fn repository_key(&self) -> Option<Digest> {
+        match self {
+            Self::Case(_) => None,
+            Self::Repository(task) => crate::requests::repository_key(&task.path),
+        }
+    }
+
     /// Refuses a stage or lane that this kind of work can never have, before a run id is given out.
-    pub(crate) fn check(&self, lane: Lane, stage: Option<Stage>) -> Result<(), RunError> {
-        let number = stage.map(Stage::number);
+    pub(crate) fn check(&self, lane: Lane, stage: Stage) -> Result<(), RunError> {
         match self {
             Self::Case(case) => {
-                if let Some(stage) = stage.filter(|s| s.number() > 2) {
+                if stage > Stage::FIXTURE {
                     return Err(RunError::StageNeedsRepository(stage));
                 }
                 case.check()?;
@@ -55,7 +68,7 @@ impl Task {
                 if lane == Lane::Fake {
                     return Err(RunError::FakeNeedsCase);
                 }
-                if number == Some(2) {
+                if stage == Stage::FIXTURE {
                     return Err(RunError::RepositoryNeedsStage);
                 }
             }

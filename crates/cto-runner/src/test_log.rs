@@ -6,13 +6,15 @@ use std::path::Path;
 
 use cto_contract::artifact::{FreshnessSource, TEST_LOG};
 use cto_contract::text::shorten;
-use cto_evidence::pack::PackDir;
 use cto_rules::views::explain::Printed;
 
 use crate::checks::Execution;
 use crate::open_run::{OpenRun, StepError};
+use crate::pack_file;
+use crate::provenance::OpenedPack;
 
 /// When a check ran that judges the change.
+pub(crate) const BEFORE: &str = "before the change";
 pub(crate) const AFTER: &str = "after the change";
 
 /// How the last line of a section begins, and how it goes on.
@@ -82,9 +84,11 @@ fn section(log: &mut impl Write, when: &str, execution: &Execution) -> io::Resul
 
 /// The first lines that a check printed after the change. A log that is withheld or can't be read has none: the reason that
 /// the harness gives stands in the report.
-pub(crate) fn printed(pack: &Path, command: &str) -> Printed {
-    let log = PackDir::open(pack).and_then(|dir| dir.open_path(TEST_LOG));
-    log.map_or_else(|_| Printed::default(), |log| first_lines(log, command))
+pub(crate) fn printed(pack: &OpenedPack, command: &str) -> Printed {
+    match pack_file::read(pack, TEST_LOG) {
+        Ok(Some(log)) => first_lines(log.as_slice(), command),
+        Ok(None) | Err(_) => Printed::default(),
+    }
 }
 
 fn first_lines(log: impl Read, command: &str) -> Printed {
@@ -152,7 +156,6 @@ fn copy_file(out: &mut impl Write, path: &Path) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use cto_contract::verification::CommandResult;
-    use cto_contract::words::ClaimLevel;
 
     use super::*;
 
@@ -164,21 +167,15 @@ mod tests {
             file.write_all(output.as_bytes()).unwrap();
             let execution = Execution {
                 result: CommandResult {
-                    command: (*command).to_owned(),
                     exit_code: Some(1),
-                    signal: None,
-                    passed: false,
                     seconds: 1.0,
-                    tests: None,
-                    timed_out: false,
-                    output_capped: false,
-                    level: ClaimLevel::Inferred,
-                    reason: None,
+                    ..CommandResult::unknown(command)
                 },
                 line: (*command).to_owned(),
                 output: file.path().to_owned(),
                 limit: None,
                 attempts: Vec::new(),
+                own: None,
             };
             section(&mut log, AFTER, &execution).unwrap();
         }

@@ -1,16 +1,17 @@
 //! Packs on their way out and in: a deterministic archive, and an import that trusts nothing it unpacks.
 
+mod import;
 mod unpack;
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Seek as _, Write};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use cto_contract::artifact::PATCH;
 use cto_contract::ids::{Digest, RunId};
+use cto_contract::trust::{Origin, TrustedKey};
 use cto_contract::verify::{Integrity, VerifyReport};
 use cto_contract::words::RunStatus;
 use cto_evidence::pack::{ENTRIES_MAX, PackDir};
@@ -20,8 +21,11 @@ use cto_evidence::writer::WriteError;
 use cto_store::StoreError;
 use flate2::GzBuilder;
 
-use crate::harness::Harness;
-use crate::open_run::sync_dir;
+use crate::lock::LockError;
+use crate::provenance::OpenedPack;
+
+pub(crate) use import::finish_imports;
+pub use import::{Imported, import_pack};
 
 /// Most bytes that an import unpacks, all files together.
 const IMPORT_BYTES_MAX: u64 = 16 << 30;
@@ -61,8 +65,14 @@ pub enum TransferError {
     Misnamed { name: String, run_id: RunId },
     #[error("run {run_id} is here already, with another content")]
     Exists { run_id: RunId },
+    #[error("run {run_id} is of this home, and this is not the pack that the ledger knows of it")]
+    NotTheLedgers { run_id: RunId },
+    #[error("the origin of run {run_id} is {origin}")]
+    OriginNotKnown { run_id: RunId, origin: Origin },
     #[error("a file of the pack could not be written")]
     Unpack(#[from] WriteError),
+    #[error("the place for what comes in can't be locked")]
+    Lock(#[from] LockError),
     #[error("the pack could not be indexed")]
     Store(#[from] StoreError),
     #[error("the pack could not be indexed: {0}")]
@@ -86,15 +96,42 @@ impl TransferError {
             Self::TooLarge => "archive_too_large",
             Self::Misnamed { .. } => "archive_misnamed",
             Self::Exists { .. } => "run_exists",
+            Self::NotTheLedgers { .. } => "ledger_mismatch",
+            Self::OriginNotKnown { origin, .. } => match origin {
+                Origin::Known | Origin::Unknown => "origin_unknown",
+                Origin::Expired => "origin_expired",
+                Origin::Revoked => "origin_revoked",
+            },
             Self::Unpack(_) => "archive_not_unpacked",
+            Self::Lock(_) => "transfer_not_written",
             Self::Store(e) => e.code(),
             Self::Row(_) => "pack_not_indexed",
         }
     }
 
+    /// What to do next.
+    pub const fn hint(&self) -> Option<&'static str> {
+        if matches!(self, Self::OriginNotKnown { .. }) {
+            Some(
+                "get the signer's key by another way and trust it (`cto trust add`), or take it on yourself with \
+                 --any-origin",
+            )
+        } else if matches!(self, Self::NotTheLedgers { .. }) {
+            Some("do not rely on it; stop and investigate")
+        } else {
+            None
+        }
+    }
+
     /// True when what was given does not verify.
     pub const fn is_about_evidence(&self) -> bool {
-        matches!(self, Self::Broken { .. } | Self::Misnamed { .. })
+        matches!(
+            self,
+            Self::Broken { .. }
+                | Self::Misnamed { .. }
+                | Self::NotTheLedgers { .. }
+                | Self::OriginNotKnown { .. }
+        )
     }
 
     /// True when what was given can't be meant.
@@ -114,33 +151,35 @@ impl TransferError {
     }
 }
 
+/// Whose patch is handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchOf {
+    /// Of a signer whose key counts here.
+    KnownOrigin,
+    /// Of anybody: the caller takes it on himself.
+    AnyOrigin,
+}
+
 /// What was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
     pub run_id: RunId,
     pub pack_digest: Digest,
+    pub origin: Origin,
     /// Bytes of the file.
     pub bytes: u64,
     /// Files of the pack that what was written leaves out, by this export or an earlier one.
     pub withheld: Vec<String>,
 }
 
-/// What was taken in.
-#[derive(Debug, Clone)]
-pub struct Imported {
-    pub run_id: RunId,
-    pub pack: PathBuf,
-    pub verified: VerifyReport,
-    /// The very same pack was here before; nothing changed.
-    pub already_here: bool,
-}
-
-/// Verifies a pack, whoever sealed it.
+/// Verifies a pack, whoever sealed it, and says what the keys make of who did.
 fn check(
     pack: &Path,
     expect: Option<&RunId>,
+    trusted: &[TrustedKey],
 ) -> Result<(VerifyReport, RunId, Digest), TransferError> {
     let options = VerifyOptions {
+        trusted: trusted.to_vec(),
         expect_run: expect.cloned(),
         integrity_only: true,
         ..VerifyOptions::default()
@@ -166,12 +205,14 @@ fn check(
 ///
 /// The files of `withhold` are left out and named in the archive's `WITHHELD`, with those that were withheld before.
 pub fn export_tar(
-    pack: &Path,
-    expect: Option<&RunId>,
+    opened: &OpenedPack,
+    trusted: &[TrustedKey],
     file: &Path,
     withhold: &[String],
 ) -> Result<Exported, TransferError> {
-    let (verified, run_id, pack_digest) = check(pack, expect)?;
+    let pack = opened.pack.as_path();
+    let (verified, run_id, pack_digest) = check(pack, opened.run_id.as_ref(), trusted)?;
+    let origin = verified.origin;
     let withheld = withheld_in_all(pack, verified.withheld, withhold)?;
     let zipped = file
         .extension()
@@ -196,6 +237,7 @@ pub fn export_tar(
     Ok(Exported {
         run_id,
         pack_digest,
+        origin,
         bytes,
         withheld: withheld.into_iter().collect(),
     })
@@ -273,12 +315,18 @@ fn archive<W: Write>(
     builder.into_inner()
 }
 
-/// Reads the patch of a pack that verifies and passed.
+/// Reads the patch of a pack that verifies and passed, and whose signer is known unless that is not asked for.
 pub fn export_patch(
-    pack: &Path,
-    expect: Option<&RunId>,
+    opened: &OpenedPack,
+    trusted: &[TrustedKey],
+    of: PatchOf,
 ) -> Result<(Exported, Vec<u8>), TransferError> {
-    let (verified, run_id, pack_digest) = check(pack, expect)?;
+    let pack = opened.pack.as_path();
+    let (verified, run_id, pack_digest) = check(pack, opened.run_id.as_ref(), trusted)?;
+    let origin = verified.origin;
+    if of == PatchOf::KnownOrigin && origin != Origin::Known {
+        return Err(TransferError::OriginNotKnown { run_id, origin });
+    }
     match verified.status {
         Some(RunStatus::Pass) => {}
         Some(status @ (RunStatus::Fail | RunStatus::Blocked)) => {
@@ -312,6 +360,7 @@ pub fn export_patch(
         Exported {
             run_id,
             pack_digest,
+            origin,
             bytes: bytes.len() as u64,
             withheld: verified.withheld,
         },
@@ -360,118 +409,4 @@ fn write_whole(
         fs::remove_file(&part).ok();
         failed(source)
     })
-}
-
-/// Takes in an archive or a pack directory of elsewhere.
-pub fn import_pack(harness: &Harness, source: &Path) -> Result<Imported, TransferError> {
-    let incoming = harness.home.root().join("incoming");
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| TransferError::Write { path, source }
-    };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&incoming)
-        .map_err(failed(&incoming))?;
-    sweep(&incoming);
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let stage = incoming.join(format!(
-        "{}-{}",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    ));
-    let result = take_in(harness, source, &stage);
-    // What can't be removed now is swept by the next import.
-    cto_checkout::remove_tree(&stage).ok();
-    result
-}
-
-/// Removes what imports left that did not end.
-fn sweep(incoming: &Path) {
-    for entry in fs::read_dir(incoming).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let pid = name
-            .to_str()
-            .and_then(|n| n.split('-').next())
-            .filter(|p| p.bytes().all(|b| b.is_ascii_digit()));
-        if pid.is_none_or(|pid| !Path::new("/proc").join(pid).exists()) {
-            cto_checkout::remove_tree(&entry.path()).ok();
-        }
-    }
-}
-
-fn take_in(harness: &Harness, source: &Path, stage: &Path) -> Result<Imported, TransferError> {
-    let read = |e| TransferError::Read {
-        path: source.to_owned(),
-        source: e,
-    };
-    let name = if fs::metadata(source).map_err(read)?.is_dir() {
-        unpack::copy_directory(source, stage)?;
-        fs::canonicalize(source)
-            .map_err(read)?
-            .file_name()
-            .and_then(|n| n.to_str())
-            .map(str::to_owned)
-    } else {
-        Some(unpack::unpack(source, stage)?)
-    };
-    let (_, run_id, digest) = check(stage, None)?;
-    if let Some(name) = name
-        && name.parse::<RunId>().is_ok_and(|named| named != run_id)
-    {
-        return Err(TransferError::Misnamed { name, run_id });
-    }
-    let pack = harness.home.pack(&run_id);
-    let row = crate::harness::index_row(harness, stage).map_err(TransferError::Row)?;
-    let trusted = VerifyOptions {
-        trusted: harness.config.trusted.clone(),
-        expect_run: Some(run_id.clone()),
-        ..VerifyOptions::default()
-    };
-    let verified = verify(stage, &trusted);
-    if pack.symlink_metadata().is_ok() {
-        let here = verify(&pack, &trusted);
-        // Nothing is added to a pack, so one that brings files which the one here lacks is another.
-        let same = here.integrity == Integrity::Ok
-            && here.pack_digest.as_ref() == Some(&digest)
-            && here.withheld.iter().all(|p| verified.withheld.contains(p));
-        return if same {
-            Ok(Imported {
-                run_id,
-                pack,
-                verified: here,
-                already_here: true,
-            })
-        } else {
-            Err(TransferError::Exists { run_id })
-        };
-    }
-    let failed = |source| TransferError::Write {
-        path: pack.clone(),
-        source,
-    };
-    sync_tree(stage).map_err(failed)?;
-    // The name is free or an empty directory is in the way; a rename never replaces a pack.
-    fs::rename(stage, &pack).map_err(failed)?;
-    sync_dir(&harness.home.runs()).map_err(failed)?;
-    harness.store().index_pack(&row)?;
-    Ok(Imported {
-        run_id,
-        pack,
-        verified,
-        already_here: false,
-    })
-}
-
-fn sync_tree(dir: &Path) -> io::Result<()> {
-    let pack = PackDir::open(dir)?;
-    let listing = pack.walk();
-    for file in &listing.files {
-        pack.open_path(&file.path)?.sync_data()?;
-    }
-    for sub in &listing.directories {
-        sync_dir(&dir.join(sub))?;
-    }
-    sync_dir(dir)
 }

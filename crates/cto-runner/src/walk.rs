@@ -4,6 +4,7 @@
 
 use cto_contract::event::Step;
 
+use crate::baseline_checks::Baseline;
 use crate::harness::RunError;
 use crate::open_run::{Halt, OpenRun};
 use crate::source::Source;
@@ -68,8 +69,13 @@ fn work(
             steps::setup(run, &mut prepared, &mut planned, looked_at)
         })?;
     }
-    let ran = run.step(Step::Backend, |run| {
-        steps::backend(run, permission, planned, &prepared, source.as_deref_mut())
+    let mut baseline = Baseline::default();
+    if run.is_next(Step::Baseline) {
+        baseline = run.step(Step::Baseline, |run| steps::baseline(run, &prepared))?;
+    }
+    let baseline = run.step(Step::Backend, |run| {
+        let source = source.as_deref_mut();
+        steps::backend(run, permission, planned, &prepared, source, baseline)
     })?;
     let changed = run
         .step(Step::Change, |run| {
@@ -79,6 +85,6 @@ fn work(
     run.step(Step::Policy, |run| steps::policy(run, &changed))?;
     let looked_at = source.as_deref();
     run.step(Step::Verification, |run| {
-        steps::verification(run, &prepared, ran, &changed, looked_at)
+        steps::verification(run, &prepared, baseline, &changed, looked_at)
     })
 }

@@ -13,8 +13,8 @@
 mod attempt;
 mod endpoint;
 mod error;
+mod expected_confinement;
 mod facts;
-mod foresight;
 mod launcher;
 mod layers;
 mod limit_hit;
@@ -92,7 +92,7 @@ pub use attempt::{
 };
 pub use endpoint::{Endpoint, Host};
 pub use error::LaunchError;
-pub use foresight::Foresight;
+pub use expected_confinement::ExpectedConfinement;
 pub use launcher::{Launcher, launcher_entry};
 pub use limit_hit::{LimitHit, LimitName};
 pub use message::{Listener, Replies, STDIN_WAITING_MAX, SandboxMessage, TICK_INTERVAL};

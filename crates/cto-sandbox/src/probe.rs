@@ -10,7 +10,7 @@ use crate::outcome::{Confinement, Proof, Survivors};
 #[must_use]
 pub fn probe() -> Confinement {
     match Launcher::current_exe().foresee(Path::new("/usr")) {
-        Ok(foresight) => foresight.before_a_request(),
+        Ok(expected) => expected.before_a_request(),
         Err(_) => {
             let survivors = Survivors::None {
                 proof: Proof::NothingStarted,

@@ -10,10 +10,10 @@ pub(crate) mod handover;
 mod memory;
 mod moving;
 mod notes;
+mod observer;
 mod places;
 mod process;
 mod refused;
-mod sights;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,9 +35,9 @@ use crate::wire::{Message, Policy, Step};
 
 use handover::Handover;
 use moving::Movers;
-use notes::{Notes, Sight};
+use notes::{Notes, Observation};
+use observer::Observer;
 use places::Places;
-use sights::Witness;
 
 /// Waits for the init like the launcher does without a recorder, and serves the calls of all processes inside.
 pub(crate) fn attend(
@@ -141,8 +141,8 @@ impl RecorderLoop<'_> {
     /// Nobody who wears the filter is left.
     fn rest(&mut self) {
         if let State::Serving(service) = &mut self.state {
-            for sight in service.witness.rest() {
-                self.notes.take(sight);
+            for observation in service.observer.rest() {
+                self.notes.take(observation);
             }
         }
         self.state = State::Idle;
@@ -181,12 +181,12 @@ impl RecorderLoop<'_> {
         let Some(handover) = handover else {
             return Ok(State::Idle);
         };
-        let served = enter(&handover, self.policy).and_then(|witness| {
+        let served = enter(&handover, self.policy).and_then(|observer| {
             Ok(Service {
                 listener: Listener::of(handover.listener.try_clone()?)?,
                 filter: seccomp::filter(),
                 movers: handover.mover.map(Movers::new),
-                witness,
+                observer,
                 begun: false,
             })
         });
@@ -227,13 +227,13 @@ struct Service {
     /// The filter that answers itself.
     filter: Vec<libc::sock_filter>,
     movers: Option<Movers>,
-    witness: Witness,
+    observer: Observer,
     /// Whether the command was executed. What its process tried before was the sandbox itself.
     begun: bool,
 }
 
 /// Enters the user namespace and the root of the command, with the host's `/proc` in hand.
-fn enter(handover: &Handover, policy: &Policy) -> io::Result<Witness> {
+fn enter(handover: &Handover, policy: &Policy) -> io::Result<Observer> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let proc = rustix::fs::open(c"/proc", flags, Mode::empty())?;
     let harness = rustix::process::getppid();
@@ -244,7 +244,7 @@ fn enter(handover: &Handover, policy: &Policy) -> io::Result<Witness> {
     rustix::process::fchdir(&handover.root)?;
     rustix::process::chroot(c".")?;
     let places = Places::of(policy, proc)?;
-    Ok(Witness::new(places, policy.network, harness))
+    Ok(Observer::new(places, policy.network, harness))
 }
 
 impl Service {
@@ -273,19 +273,19 @@ impl Service {
             self.listener.answer(asked.id, answer);
             return Ok(());
         }
-        let sight = match verdict {
-            Verdict::Allow => self.witness.attempt(&asked),
-            Verdict::Refuse => Ok(Some(self.witness.denied(&asked))),
-            Verdict::Unknown => self.witness.cloning(&asked),
-            Verdict::Kill => Ok(Some(self.witness.killed(&asked))),
+        let observation = match verdict {
+            Verdict::Allow => self.observer.attempt(&asked),
+            Verdict::Refuse => Ok(Some(self.observer.denied(&asked))),
+            Verdict::Unknown => self.observer.cloning(&asked),
+            Verdict::Kill => Ok(Some(self.observer.killed(&asked))),
         };
         // Else the number may belong to another process by now, and so what was seen.
-        let is_real = matches!(sight, Ok(None)) || self.listener.waits(asked.id);
+        let is_real = matches!(observation, Ok(None)) || self.listener.waits(asked.id);
         match verdict {
-            Verdict::Allow if self.witness.hand_on(self.movers.as_mut()) => {}
+            Verdict::Allow if self.observer.hand_on(self.movers.as_mut()) => {}
             Verdict::Allow => self.listener.answer(asked.id, Answer::GoOn),
             // The C library then uses `clone`.
-            Verdict::Unknown if matches!(sight, Ok(None)) => {
+            Verdict::Unknown if matches!(observation, Ok(None)) => {
                 self.listener.answer(asked.id, Answer::Fail(libc::ENOSYS));
             }
             Verdict::Refuse | Verdict::Unknown => {
@@ -299,11 +299,11 @@ impl Service {
             }
         }
         if is_real {
-            let sight = sight.unwrap_or_else(|_| {
+            let observation = observation.unwrap_or_else(|_| {
                 notes.count_blind();
-                Some(self.witness.unreadable(&asked))
+                Some(self.observer.unreadable(&asked))
             });
-            note(notes, sight, control);
+            note(notes, observation, control);
         }
         Ok(())
     }
@@ -317,8 +317,8 @@ fn kill(asked: &Asked) {
 }
 
 /// Notes what was seen, and tells it if it is new and the harness listens; else it is told at the end.
-fn note(notes: &mut Notes, sight: Option<Sight>, control: &UnixStream) {
-    let Some(place) = sight.and_then(|sight| notes.take(sight)) else {
+fn note(notes: &mut Notes, observation: Option<Observation>, control: &UnixStream) {
+    let Some(place) = observation.and_then(|observation| notes.take(observation)) else {
         return;
     };
     let line = notes

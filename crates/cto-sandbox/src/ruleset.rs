@@ -99,7 +99,8 @@ fn create(built: &Built) -> Result<RulesetCreated, RulesetError> {
             read | AccessFs::Execute,
         ))?
         .add_rules(path_beneath_rules([SETTINGS], read))?
-        .add_rules(path_beneath_rules(["/proc"], read | AccessFs::WriteFile))?
+        // To write there is to write into the memory of another process, such as an oracle's.
+        .add_rules(path_beneath_rules(["/proc"], read))?
         .add_rules(path_beneath_rules(["/dev"], read | device))?
         .add_rules(path_beneath_rules(["/dev/shm"], all))?
         .add_rules(path_beneath_rules(all_of(&built.writable), all))

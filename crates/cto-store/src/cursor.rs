@@ -10,13 +10,13 @@ use cto_contract::time::Utc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Where the next page begins. Written `<started_at>~<run_id>`: opaque to people, legal in a URL.
+/// Where the next page begins. Written `<listed_at>~<run_id>`: opaque to people, legal in a URL.
 ///
 /// It names both columns of the order, so that a page begins at the right place even when the row is gone
-/// and when many runs started in the same microsecond.
+/// and when many runs are listed at the same microsecond.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
-    pub started_at: Utc,
+    pub listed_at: Utc,
     pub run_id: RunId,
 }
 
@@ -29,7 +29,7 @@ pub struct BadCursor {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}~{}", self.started_at, self.run_id)
+        write!(f, "{}~{}", self.listed_at, self.run_id)
     }
 }
 
@@ -40,7 +40,7 @@ impl FromStr for Cursor {
         parts
             .and_then(|(at, id)| {
                 Some(Self {
-                    started_at: at.parse().ok()?,
+                    listed_at: at.parse().ok()?,
                     run_id: id.parse().ok()?,
                 })
             })
@@ -82,9 +82,9 @@ mod tests {
         #[test]
         fn a_cursor_reads_back(seconds in 0_i64..4_000_000_000, suffix in "[a-z0-9]{6}") {
             let at: Utc = "1970-01-01T00:00:00.123456Z".parse().unwrap();
-            let started_at = at.plus_seconds(seconds);
-            let run_id = format!("{}-a-{suffix}", started_at.basic()).parse().unwrap();
-            let cursor = Cursor { started_at, run_id };
+            let listed_at = at.plus_seconds(seconds);
+            let run_id = format!("{}-a-{suffix}", listed_at.basic()).parse().unwrap();
+            let cursor = Cursor { listed_at, run_id };
             prop_assert_eq!(cursor.to_string().parse::<Cursor>().unwrap(), cursor);
         }
 

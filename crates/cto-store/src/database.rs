@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use cto_contract::ids::{BadId, RunId};
+use cto_contract::ids::{BadId, Digest, RunId};
 use cto_contract::ledger::{Record, RunCreated, Seal};
 use cto_contract::text;
+use cto_contract::time::Utc;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Connection, Row, Sqlite, Transaction};
 
@@ -14,7 +15,7 @@ use crate::error::{StoreError, at};
 use crate::index::{bind_row, read_row};
 use crate::ledger::LedgerHead;
 use crate::open::{FileId, look};
-use crate::query::{Counts, Filter, Listing, Page, Rebuilt, State};
+use crate::query::{Counts, Filter, Listing, OwnRuns, Page, Rebuilt, State};
 use crate::run::{RunRow, RunSealed, TITLE_CHARS_MAX};
 use crate::sql::{self, Arg};
 
@@ -43,7 +44,11 @@ impl Database {
         begun.map_err(at(&self.path))
     }
 
-    pub(crate) async fn run_created(&mut self, run: &RunCreated) -> Result<LedgerHead, StoreError> {
+    pub(crate) async fn run_created(
+        &mut self,
+        run: &RunCreated,
+        repository: Option<&Digest>,
+    ) -> Result<LedgerHead, StoreError> {
         let path = self.path.clone();
         let record = Record::RunCreated(RunCreated {
             title: text::shorten(&run.title, TITLE_CHARS_MAX),
@@ -51,7 +56,8 @@ impl Database {
         });
         let mut tx = self.begin().await?;
         let appended = append(&mut tx, &path, &record).await?;
-        bind_row(sqlx::query(sql::INSERT_RUN_IF_ABSENT), &RunRow::from(run))
+        let insert = sqlx::query(sql::INSERT_RUN_IF_ABSENT);
+        bind_row(insert, &RunRow::from(run), repository)
             .execute(&mut *tx)
             .await
             .map_err(at(&path))?;
@@ -69,7 +75,8 @@ impl Database {
         });
         let mut tx = self.begin().await?;
         let appended = append(&mut tx, &path, &record).await?;
-        bind_row(sqlx::query(sql::UPSERT_RUN), &RunRow::from(run))
+        let upsert = sqlx::query(sql::UPSERT_RUN);
+        bind_row(upsert, &RunRow::from(run), run.repository.as_ref())
             .execute(&mut *tx)
             .await
             .map_err(at(&path))?;
@@ -77,13 +84,16 @@ impl Database {
         Ok(appended.place())
     }
 
-    pub(crate) async fn index_pack(&mut self, run: &RunSealed) -> Result<(), StoreError> {
+    pub(crate) async fn index_pack(&mut self, run: &RunSealed, now: Utc) -> Result<(), StoreError> {
         self.still_there()?;
-        let row = RunRow::from(run);
-        bind_row(sqlx::query(sql::UPSERT_RUN), &row)
-            .execute(&mut self.conn)
-            .await
-            .map_err(at(&self.path))?;
+        bind_row(
+            sqlx::query(sql::UPSERT_RUN),
+            &listed(run, now),
+            run.repository.as_ref(),
+        )
+        .execute(&mut self.conn)
+        .await
+        .map_err(at(&self.path))?;
         Ok(())
     }
 
@@ -96,12 +106,33 @@ impl Database {
         row.map(|row| read_row(&self.path, &row)).transpose()
     }
 
-    pub(crate) async fn latest(&mut self) -> Result<Option<RunRow>, StoreError> {
-        let row = sqlx::query(sql::LATEST_RUN)
-            .fetch_optional(&mut self.conn)
+    pub(crate) async fn own_runs(
+        &mut self,
+        which: &OwnRuns,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, RunId)>, StoreError> {
+        let before = before.and_then(|seq| i64::try_from(seq).ok());
+        let ask = |statement| {
+            sqlx::query(statement)
+                .bind(before.unwrap_or(i64::MAX))
+                .bind(i64::from(limit))
+        };
+        let ask = match which {
+            OwnRuns::All => ask(sql::OWN_RUNS),
+            OwnRuns::OfNoRepository => ask(sql::OWN_RUNS_OF_NO_REPOSITORY),
+            OwnRuns::OfRepository(key) => ask(sql::OWN_RUNS_OF_REPOSITORY).bind(key.to_string()),
+        };
+        let rows = ask
+            .fetch_all(&mut self.conn)
             .await
             .map_err(at(&self.path))?;
-        row.map(|row| read_row(&self.path, &row)).transpose()
+        let mut places = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let seq: i64 = row.try_get("created_seq").map_err(at(&self.path))?;
+            places.push(u64::try_from(seq).unwrap_or(0));
+        }
+        Ok(places.into_iter().zip(self.run_ids(&rows)?).collect())
     }
 
     pub(crate) async fn find_prefix(
@@ -167,7 +198,7 @@ impl Database {
             .collect::<Result<_, _>>()?;
         let last = rows.last().filter(|_| found.len() > wanted);
         let next = last.map(|row| Cursor {
-            started_at: row.started_at,
+            listed_at: row.listed_at,
             run_id: row.run_id.clone(),
         });
         Ok(Listing { rows, next })
@@ -206,11 +237,16 @@ impl Database {
         Ok(head.map_or(0, |(seq, _)| seq))
     }
 
-    pub(crate) async fn rebuild_collect(&mut self, runs: &[RunSealed]) -> Result<(), StoreError> {
+    pub(crate) async fn rebuild_collect(
+        &mut self,
+        runs: &[RunSealed],
+        now: Utc,
+    ) -> Result<(), StoreError> {
         let at = at(&self.path);
         let mut tx = self.conn.begin().await.map_err(at)?;
         for run in runs {
-            bind_row(sqlx::query(sql::REBUILD_COLLECT), &RunRow::from(run))
+            let collect = sqlx::query(sql::REBUILD_COLLECT);
+            bind_row(collect, &listed(run, now), run.repository.as_ref())
                 .execute(&mut *tx)
                 .await
                 .map_err(at)?;
@@ -242,9 +278,8 @@ impl Database {
         for (seq, line) in unsealed {
             let record = serde_json::from_str(&line).map_err(|e| bad_record(&self.path, seq, e))?;
             if let Record::RunCreated(run) = record {
-                let statement =
-                    bind_row(sqlx::query(sql::INSERT_RUN_IF_ABSENT), &RunRow::from(&run));
-                running += statement
+                let insert = sqlx::query(sql::INSERT_RUN_IF_ABSENT);
+                running += bind_row(insert, &RunRow::from(&run), None)
                     .execute(&mut *tx)
                     .await
                     .map_err(at)?
@@ -271,5 +306,14 @@ impl Database {
             missing,
             unknown,
         })
+    }
+}
+
+/// The row of a pack whose dates are nobody's word here: it is listed at the latest by when it came.
+fn listed(run: &RunSealed, now: Utc) -> RunRow {
+    let row = RunRow::from(run);
+    RunRow {
+        listed_at: row.listed_at.min(now),
+        ..row
     }
 }

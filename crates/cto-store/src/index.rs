@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
+use cto_contract::ids::Digest;
 use cto_contract::words::Stage;
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
@@ -14,7 +15,11 @@ use crate::run::RunRow;
 type Statement = Query<'static, Sqlite, SqliteArguments>;
 
 /// Binds a row in the order of the columns.
-pub(crate) fn bind_row(statement: Statement, row: &RunRow) -> Statement {
+pub(crate) fn bind_row(
+    statement: Statement,
+    row: &RunRow,
+    repository: Option<&Digest>,
+) -> Statement {
     let text = |value: Option<&dyn ToString>| value.map(ToString::to_string);
     statement
         .bind(row.run_id.to_string())
@@ -36,6 +41,8 @@ pub(crate) fn bind_row(statement: Statement, row: &RunRow) -> Statement {
         .bind(row.origin.map(|origin| origin.as_str()))
         .bind(row.title.clone())
         .bind(i64::from(row.conformance))
+        .bind(row.listed_at.to_string())
+        .bind(repository.map(ToString::to_string))
 }
 
 /// Seconds as a whole number of microseconds; none when they are no duration.
@@ -82,6 +89,8 @@ pub(crate) fn read_row(path: &Path, row: &SqliteRow) -> Result<RunRow, StoreErro
         origin: columns.optional("origin")?,
         title: columns.required("title")?,
         conformance: columns.number("conformance")? == Some(1),
+        listed_at: columns.required("listed_at")?,
+        of_this_home: columns.number("created_seq")?.is_some(),
     })
 }
 

@@ -35,7 +35,7 @@ pub use cursor::{BadCursor, Cursor};
 pub use error::StoreError;
 pub use ledger::{Appended, Found, LedgerEntry, LedgerHead, LedgerInit, LedgerListing, LedgerPage};
 pub use outputs::{IndexOutput, IndexTag, LiveRun, RefusedPack, RunsOutput, RunsTag};
-pub use query::{Counts, Filter, Listing, PAGE_ROWS_MAX, Page, Rebuilt, State};
+pub use query::{Counts, Filter, Listing, OwnRuns, PAGE_ROWS_MAX, Page, Rebuilt, State};
 pub use run::{RunRow, RunSealed};
 pub use store::Store;
 pub use transaction::LedgerTransaction;

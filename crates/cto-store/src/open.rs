@@ -24,7 +24,7 @@ use crate::sql;
 /// Marks the file as ours, in the field that SQLite keeps for programs: "cto", and in its last byte the format.
 const APPLICATION: i64 = 0x6374_6f00;
 /// Raised when a database is laid out so differently that no step leads from one to the other.
-const FORMAT: i64 = 2;
+const FORMAT: i64 = 3;
 /// Schema steps; the version of a database is how many of them it has.
 const MIGRATIONS: &[&str] = &[include_str!(
     "../migrations/sqlite/0001_index_and_ledger.sql"
@@ -53,6 +53,38 @@ pub(crate) async fn open(path: &Path, init: &LedgerInit) -> Result<Database, Sto
     let mut conn = options(&path).connect().await.map_err(at(&path))?;
     migrate(&mut conn, &path, MIGRATIONS).await?;
     keep_wal(&mut conn, &path).await?;
+    Ok(Database { path, file, conn })
+}
+
+/// Opens a database that can't be written.
+///
+/// SQLite reads the log beside it only where the log's index is there too, for it could not make one. Without a log the
+/// database is taken as it stands; with one that can't be read, what it says last would be missing, and that is an error.
+pub(crate) async fn open_to_read(path: &Path) -> Result<Database, StoreError> {
+    let path = plain(path);
+    let missing = || StoreError::io("find", &path)(ErrorKind::NotFound.into());
+    let file = look(&path)?.ok_or_else(missing)?;
+    let log = beside(&path, "-wal");
+    let has_log = fs::metadata(&log).is_ok_and(|found| found.len() > 0);
+    let options = options(&path).read_only(true).immutable(!has_log);
+    let refused = |error: StoreError| {
+        let for_want_of_index = matches!(
+            error,
+            StoreError::CannotOpen { .. } | StoreError::ReadOnly { .. }
+        );
+        if has_log && for_want_of_index {
+            return StoreError::io("read the index of the log", &log)(ErrorKind::NotFound.into());
+        }
+        error
+    };
+    let mut conn = options
+        .connect()
+        .await
+        .map_err(at(&path))
+        .map_err(refused)?;
+    pending(&mut conn, &path, MIGRATIONS)
+        .await
+        .map_err(refused)?;
     Ok(Database { path, file, conn })
 }
 

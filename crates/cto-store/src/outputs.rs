@@ -23,6 +23,10 @@ pub struct RunsOutput {
     pub live: Vec<LiveRun>,
     /// Of the rows, those whose packs `cto gc` removed.
     pub removed: Vec<RunId>,
+    /// Of the rows, runs of this home whose packs are gone without a tombstone.
+    pub missing: Vec<RunId>,
+    /// Of the rows, runs of this home whose packs are not those that the ledger knows.
+    pub mismatched: Vec<RunId>,
     /// Give it to `--after` for the next page; null at the end.
     pub next: Option<Cursor>,
 }

@@ -1,6 +1,6 @@
 //! Questions to the index and the shape of their answers.
 
-use cto_contract::ids::CaseId;
+use cto_contract::ids::{CaseId, Digest};
 use cto_contract::wire_enum;
 use cto_contract::words::Lane;
 use schemars::JsonSchema;
@@ -25,6 +25,16 @@ pub struct Filter {
     pub backend: Option<Lane>,
     /// How the run id begins.
     pub prefix: Option<String>,
+}
+
+/// Which runs of this home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OwnRuns {
+    All,
+    /// Started on the repository with this digest.
+    OfRepository(Digest),
+    /// Started on none: cases.
+    OfNoRepository,
 }
 
 /// Which part of a listing.

@@ -35,6 +35,8 @@ pub struct RunSealed {
     pub origin: Origin,
     pub title: String,
     pub conformance: bool,
+    /// Digest of where the source repository's git directory is, as far as this home knows.
+    pub repository: Option<Digest>,
 }
 
 /// One row of the index. Texts in it are cut and hold no control characters.
@@ -58,6 +60,10 @@ pub struct RunRow {
     pub origin: Option<Origin>,
     pub title: String,
     pub conformance: bool,
+    /// Its place in the listing: when it started, but never later than when it came here.
+    pub listed_at: Utc,
+    /// The ledger of this home created it.
+    pub of_this_home: bool,
 }
 
 impl From<&RunCreated> for RunRow {
@@ -79,11 +85,14 @@ impl From<&RunCreated> for RunRow {
             origin: None,
             title: text::shorten(&run.title, TITLE_CHARS_MAX),
             conformance: run.conformance,
+            listed_at: run.started_at,
+            of_this_home: true,
         }
     }
 }
 
 impl From<&RunSealed> for RunRow {
+    /// As it stands before the ledger was asked whether it created the run.
     fn from(run: &RunSealed) -> Self {
         Self {
             run_id: run.run_id.clone(),
@@ -105,6 +114,8 @@ impl From<&RunSealed> for RunRow {
             origin: Some(run.origin),
             title: text::shorten(&run.title, TITLE_CHARS_MAX),
             conformance: run.conformance,
+            listed_at: run.started_at,
+            of_this_home: false,
         }
     }
 }

@@ -7,12 +7,41 @@ use crate::query::{Filter, Page, State};
 macro_rules! columns {
     () => {
         "run_id, case_id, backend, stage, status, started_at, finished_at, blocker, failure_reason, changed_files, \
-         wall_micros, pack_digest, keyid, origin, title, conformance"
+         wall_micros, pack_digest, keyid, origin, title, conformance, listed_at, repository"
+    };
+}
+/// The columns of a row as it is read: the ledger's word comes last.
+macro_rules! read_columns {
+    () => {
+        concat!(columns!(), ", created_seq")
     };
 }
 macro_rules! values {
     () => {
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
+        "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18"
+    };
+}
+/// Where the ledger has the creation of a run.
+macro_rules! created_seq {
+    ($run_id:literal) => {
+        concat!(
+            "(SELECT l.seq FROM ledger l WHERE l.once = 'run.created:' || ",
+            $run_id,
+            ")"
+        )
+    };
+}
+macro_rules! insert_run {
+    () => {
+        concat!(
+            "INSERT INTO runs (",
+            read_columns!(),
+            ") VALUES ",
+            values!(),
+            ", ",
+            created_seq!("$1"),
+            ")"
+        )
     };
 }
 macro_rules! entry {
@@ -30,30 +59,24 @@ macro_rules! only_created {
 /// Takes the write lock at once: a transaction that reads first and writes later can fail without waiting.
 pub(crate) const BEGIN_WRITE: &str = "BEGIN IMMEDIATE";
 
-pub(crate) const INSERT_RUN_IF_ABSENT: &str = concat!(
-    "INSERT INTO runs (",
-    columns!(),
-    ")",
-    values!(),
-    " ON CONFLICT (run_id) DO NOTHING"
-);
+pub(crate) const INSERT_RUN_IF_ABSENT: &str =
+    concat!(insert_run!(), " ON CONFLICT (run_id) DO NOTHING");
 pub(crate) const UPSERT_RUN: &str = concat!(
-    "INSERT INTO runs (",
-    columns!(),
-    ")",
-    values!(),
+    insert_run!(),
     " ON CONFLICT (run_id) DO UPDATE SET case_id = excluded.case_id, backend = excluded.backend, \
      stage = excluded.stage, status = excluded.status, started_at = excluded.started_at, \
      finished_at = excluded.finished_at, blocker = excluded.blocker, failure_reason = excluded.failure_reason, \
      changed_files = excluded.changed_files, wall_micros = excluded.wall_micros, pack_digest = excluded.pack_digest, \
-     keyid = excluded.keyid, origin = excluded.origin, title = excluded.title, conformance = excluded.conformance"
+     keyid = excluded.keyid, origin = excluded.origin, title = excluded.title, conformance = excluded.conformance, \
+     repository = COALESCE(excluded.repository, runs.repository)"
 );
-pub(crate) const GET_RUN: &str = concat!("SELECT ", columns!(), " FROM runs WHERE run_id = $1");
-pub(crate) const LATEST_RUN: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM runs ORDER BY started_at DESC, run_id DESC LIMIT 1"
-);
+pub(crate) const GET_RUN: &str =
+    concat!("SELECT ", read_columns!(), " FROM runs WHERE run_id = $1");
+pub(crate) const OWN_RUNS: &str = "SELECT created_seq, run_id FROM runs WHERE created_seq < $1 ORDER BY created_seq DESC LIMIT $2";
+pub(crate) const OWN_RUNS_OF_REPOSITORY: &str = "SELECT created_seq, run_id FROM runs \
+     WHERE repository = $3 AND created_seq < $1 ORDER BY created_seq DESC LIMIT $2";
+pub(crate) const OWN_RUNS_OF_NO_REPOSITORY: &str = "SELECT created_seq, run_id FROM runs \
+     WHERE repository IS NULL AND created_seq < $1 ORDER BY created_seq DESC LIMIT $2";
 pub(crate) const FIND_PREFIX: &str =
     "SELECT run_id FROM runs WHERE run_id >= $1 AND run_id < $2 ORDER BY run_id DESC LIMIT $3";
 pub(crate) const COUNTS: &str = "SELECT state, runs FROM run_counts";
@@ -84,18 +107,20 @@ pub(crate) const REBUILD_BEGIN: &str = concat!(
 pub(crate) const REBUILD_COLLECT: &str = concat!(
     "INSERT INTO rebuilt (",
     columns!(),
-    ")",
+    ") VALUES ",
     values!(),
-    " ON CONFLICT (run_id) DO NOTHING"
+    ") ON CONFLICT (run_id) DO NOTHING"
 );
 /// Keeps what was entered after the rebuild began.
 pub(crate) const REBUILD_CLEAR: &str =
     "DELETE FROM runs WHERE run_id NOT IN (SELECT subject FROM ledger WHERE seq > $1)";
 pub(crate) const REBUILD_FILL: &str = concat!(
     "INSERT INTO runs (",
-    columns!(),
+    read_columns!(),
     ") SELECT ",
     columns!(),
+    ", ",
+    created_seq!("rebuilt.run_id"),
     " FROM rebuilt WHERE 1 = 1 ON CONFLICT (run_id) DO NOTHING"
 );
 pub(crate) const REBUILD_UNSEALED: &str =
@@ -124,12 +149,12 @@ const BEFORE_ALL: &str = "~";
 pub(crate) fn list(filter: &Filter, page: &Page) -> (String, Vec<Arg>) {
     let (at, id) = page.after.as_ref().map_or_else(
         || (BEFORE_ALL.to_owned(), BEFORE_ALL.to_owned()),
-        |cursor| (cursor.started_at.to_string(), cursor.run_id.to_string()),
+        |cursor| (cursor.listed_at.to_string(), cursor.run_id.to_string()),
     );
     let mut sql = String::from(concat!(
         "SELECT ",
-        columns!(),
-        " FROM runs WHERE (started_at, run_id) < ($1, $2)"
+        read_columns!(),
+        " FROM runs WHERE (listed_at, run_id) < ($1, $2)"
     ));
     let mut args = vec![Arg::Text(at), Arg::Text(id)];
     if let Some(state) = filter.state {
@@ -157,7 +182,7 @@ pub(crate) fn list(filter: &Filter, page: &Page) -> (String, Vec<Arg>) {
         sql.push_str(") = ");
         sql.push_str(&place(&mut args, Arg::Text(prefix.clone())));
     }
-    sql.push_str(" ORDER BY started_at DESC, run_id DESC LIMIT ");
+    sql.push_str(" ORDER BY listed_at DESC, run_id DESC LIMIT ");
     // One more than asked for tells whether there is a next page.
     let rows = i64::try_from(Page::rows(page.limit) + 1).unwrap_or(i64::MAX);
     sql.push_str(&place(&mut args, Arg::Int(rows)));

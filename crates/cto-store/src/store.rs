@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cto_contract::ids::{Digest, RunId};
 use cto_contract::ledger::{LedgerRecord, OnceKey, RunCreated};
+use cto_contract::time::Utc;
 use sqlx::Connection as _;
 use tokio::runtime::{Builder, Runtime};
 
@@ -12,8 +13,8 @@ use crate::database::Database;
 use crate::entries;
 use crate::error::{StoreError, at};
 use crate::ledger::{Appended, Found, LedgerHead, LedgerInit, LedgerListing, LedgerPage};
-use crate::open::open;
-use crate::query::{Counts, Filter, Listing, Page, Rebuilt};
+use crate::open::{open, open_to_read};
+use crate::query::{Counts, Filter, Listing, OwnRuns, Page, Rebuilt};
 use crate::run::{RunRow, RunSealed};
 use crate::transaction::LedgerTransaction;
 use crate::walk::LedgerCheck;
@@ -38,6 +39,15 @@ impl Store {
         Ok(Self { runtime, database })
     }
 
+    /// Opens a database in a place that can't be written, to read what is in it. There must be one.
+    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        let runtime = Builder::new_current_thread()
+            .build()
+            .map_err(|source| StoreError::Runtime { source })?;
+        let database = Mutex::new(runtime.block_on(open_to_read(path))?);
+        Ok(Self { runtime, database })
+    }
+
     /// Waits until the file is closed; the last one to close it folds the write-ahead log into it.
     ///
     /// For whoever copies or moves the file next. A command that ends just drops the store: that waits for no disk,
@@ -59,7 +69,18 @@ impl Store {
 
     /// Enters a run: index row and ledger record. Entering it again changes nothing.
     pub fn run_created(&self, run: &RunCreated) -> Result<LedgerHead, StoreError> {
-        self.runtime.block_on(self.database().run_created(run))
+        self.runtime
+            .block_on(self.database().run_created(run, None))
+    }
+
+    /// Enters a run that was started on a repository; the index remembers which.
+    pub fn run_created_on(
+        &self,
+        run: &RunCreated,
+        repository: &Digest,
+    ) -> Result<LedgerHead, StoreError> {
+        self.runtime
+            .block_on(self.database().run_created(run, Some(repository)))
     }
 
     /// Enters the seal of a run that was created. Entering it again refreshes the row of the index only.
@@ -67,9 +88,9 @@ impl Store {
         self.runtime.block_on(self.database().run_sealed(run))
     }
 
-    /// Puts a pack of elsewhere into the index. The ledger tells of this home's runs only.
-    pub fn index_pack(&self, run: &RunSealed) -> Result<(), StoreError> {
-        self.runtime.block_on(self.database().index_pack(run))
+    /// Puts a pack that came just now into the index. The ledger tells of this home's runs only.
+    pub fn index_pack(&self, run: &RunSealed, now: Utc) -> Result<(), StoreError> {
+        self.runtime.block_on(self.database().index_pack(run, now))
     }
 
     pub fn get(&self, run_id: &RunId) -> Result<Option<RunRow>, StoreError> {
@@ -82,9 +103,16 @@ impl Store {
             .block_on(self.database().find_prefix(prefix, limit))
     }
 
-    /// The run that started last.
-    pub fn latest(&self) -> Result<Option<RunRow>, StoreError> {
-        self.runtime.block_on(self.database().latest())
+    /// Runs that the ledger of this home created, the last first, each with its place there. `before` is the place of
+    /// the last one of the answer before.
+    pub fn own_runs(
+        &self,
+        which: &OwnRuns,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, RunId)>, StoreError> {
+        self.runtime
+            .block_on(self.database().own_runs(which, before, limit))
     }
 
     /// One page of the index, newest first.
@@ -108,6 +136,7 @@ impl Store {
     pub fn rebuild_index(
         &self,
         packs: impl IntoIterator<Item = RunSealed>,
+        now: Utc,
     ) -> Result<Rebuilt, StoreError> {
         let mut database = self.database();
         let begun = self.runtime.block_on(database.rebuild_begin())?;
@@ -117,7 +146,8 @@ impl Store {
             if chunk.is_empty() {
                 return self.runtime.block_on(database.rebuild_swap(begun));
             }
-            self.runtime.block_on(database.rebuild_collect(&chunk))?;
+            self.runtime
+                .block_on(database.rebuild_collect(&chunk, now))?;
         }
     }
 

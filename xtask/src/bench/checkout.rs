@@ -69,7 +69,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
     };
     println!("machine: {}", machine());
     println!("rounds: {rounds}, both sides alternating; wall is the median; {FILES} files\n");
-    bench.repository()?;
+    repository(&bench.at("repo"))?;
     bench.workspaces(rounds)?;
     bench.looks(rounds)?;
     bench.diffs(rounds)?;
@@ -141,36 +141,6 @@ impl Bench {
         // What the one before has written is on its way to the disk, and nobody else is to pay for that.
         output_of(&mut Command::new("sync"))?;
         Ok(place)
-    }
-
-    /// A repository as they are: some five levels deep, some ten files a directory, most of them small; one pack.
-    fn repository(&self) -> anyhow::Result<()> {
-        let repo = self.at("repo");
-        for n in 0..FILES {
-            let dir = format!(
-                "part{:02}/module{:02}/{}{:03}",
-                n / 2_500,
-                n / 250 % 10,
-                ["src/area", "tests/area", "src/deep/er/area"][n / 10 % 3],
-                n / 10 % 25
-            );
-            let below = repo.join(dir);
-            std::fs::create_dir_all(&below)?;
-            // From 60 bytes to 10 KiB, and no two alike.
-            let lines = 1 + (n * 7_919 % 97) * (n * 104_729 % 97) / 55;
-            let text = format!("line of file {n}, which says nothing that matters much\n");
-            std::fs::write(below.join(format!("file{n:05}.txt")), text.repeat(lines))?;
-        }
-        for args in [
-            &["init", "-q", "-b", "main", "."][..],
-            &["add", "-A"],
-            &["commit", "-qm", "all"],
-            &["repack", "-adq"],
-            &["status", "--porcelain"],
-        ] {
-            output_of(&mut self.git(&repo, args))?;
-        }
-        Ok(())
     }
 
     fn operate(&self, words: &[&str], paths: &[&Path]) -> Command {
@@ -390,4 +360,39 @@ impl Bench {
         tell("--jobs 2 against --jobs 1", &two, &one, Wanted::Nothing);
         Ok(())
     }
+}
+
+/// A repository as they are: some five levels deep, some ten files a directory, most of them small; one pack.
+pub(super) fn repository(repo: &Path) -> anyhow::Result<()> {
+    for n in 0..FILES {
+        let dir = format!(
+            "part{:02}/module{:02}/{}{:03}",
+            n / 2_500,
+            n / 250 % 10,
+            ["src/area", "tests/area", "src/deep/er/area"][n / 10 % 3],
+            n / 10 % 25
+        );
+        let below = repo.join(dir);
+        std::fs::create_dir_all(&below)?;
+        // From 60 bytes to 10 KiB, and no two alike.
+        let lines = 1 + (n * 7_919 % 97) * (n * 104_729 % 97) / 55;
+        let text = format!("line of file {n}, which says nothing that matters much\n");
+        std::fs::write(below.join(format!("file{n:05}.txt")), text.repeat(lines))?;
+    }
+    commit_all(repo)
+}
+
+/// Makes a repository of a directory, with one commit and one pack.
+pub(super) fn commit_all(repo: &Path) -> anyhow::Result<()> {
+    for args in [
+        &["init", "-q", "-b", "main", "."][..],
+        &["add", "-A"],
+        &["commit", "-qm", "all"],
+        &["repack", "-adq"],
+        &["status", "--porcelain"],
+    ] {
+        let mut git = Command::new("git");
+        output_of(git.envs(GIT_ENV).args(args).current_dir(repo))?;
+    }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! Benchmarks: every figure is a ratio of two things measured side by side in one run.
 
+mod against;
 mod case;
 mod checkout;
 mod egress;
@@ -13,10 +14,11 @@ use anyhow::bail;
 
 pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
     match args.first().map(String::as_str) {
+        Some("against") => against::run(&args[1..]),
         Some("run") => run::run(&args[1..]),
         Some("checkout") => checkout::run(&args[1..]),
         Some("sandbox") => sandbox::run(&args[1..]),
         Some("egress") => egress::run(&args[1..]),
-        _ => bail!("name a benchmark: run, checkout, sandbox, egress"),
+        _ => bail!("name a benchmark: run, checkout, sandbox, egress, against"),
     }
 }

@@ -147,16 +147,7 @@ impl Bench {
         let cases = self.place.path().join("cases");
         let dir = cases.join(&id);
         let tree = dir.join("workspace");
-        for n in 0..files - 2 {
-            let below = tree.join(format!("data/{:03}", n / 100));
-            if n % 100 == 0 {
-                std::fs::create_dir_all(&below)?;
-            }
-            std::fs::write(
-                below.join(format!("{n:05}.txt")),
-                format!("record {n}\n").repeat(20),
-            )?;
-        }
+        fill(&tree, files - 2)?;
         case::write(&cases, &id)?;
         Ok(dir)
     }
@@ -406,6 +397,21 @@ fn tell_overhead(own: (f64, f64), peer: (f64, f64), size: &Size) {
         peer.1 * 1e3,
         goal(&wanted, own.1 * less <= peer.1)
     );
+}
+
+/// Writes so many small files below `tree`, a hundred a directory.
+pub(super) fn fill(tree: &Path, files: usize) -> anyhow::Result<()> {
+    for n in 0..files {
+        let below = tree.join(format!("data/{:03}", n / 100));
+        if n % 100 == 0 {
+            std::fs::create_dir_all(&below)?;
+        }
+        std::fs::write(
+            below.join(format!("{n:05}.txt")),
+            format!("record {n}\n").repeat(20),
+        )?;
+    }
+    Ok(())
 }
 
 /// `PATH` with the interpreter itself first: a version manager's shim would drown what is measured.

@@ -13,7 +13,7 @@ const MAP: &[(&str, &[&str])] = &[
     ("cto-agent", &["cto-contract"]),
     ("cto-checkout", &["cto-contract", "cto-rules"]),
     ("cto-sandbox", &[]),
-    ("cto-egress", &[]),
+    ("cto-egress", &["cto-contract"]),
     ("cto-store", &["cto-contract"]),
     (
         "cto-runner",
@@ -46,6 +46,7 @@ const MAP: &[(&str, &[&str])] = &[
             "cto-rules",
             "cto-evidence",
             "cto-sandbox",
+            "cto-egress",
             "cto-store",
             "cto-runner",
         ],

@@ -4,17 +4,21 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::repository::error::RepositoryError;
+use crate::repository::error::{RepositoryError, UnsupportedKind};
+use crate::repository::git_files::special_file;
 use crate::repository::place::metadata;
 
 const ALTERNATES_BYTES_MAX: u64 = 1 << 20;
 /// As deep as git itself goes.
 const DEPTH_MAX: usize = 5;
 const DIRECTORIES_MAX: usize = 64;
+/// `objects/info/commit-graphs/` is the deepest.
+const OBJECTS_DEPTH_MAX: usize = 3;
 
 /// Returns the object directory and all it borrows from, as absolute paths.
 pub(crate) fn object_directories(objects: &Path) -> Result<Vec<PathBuf>, RepositoryError> {
     let first = std::fs::canonicalize(objects).map_err(RepositoryError::read(objects))?;
+    check_objects(&first)?;
     let mut found = vec![first.clone()];
     let mut level = vec![first];
     for _ in 0..DEPTH_MAX {
@@ -33,6 +37,7 @@ pub(crate) fn object_directories(objects: &Path) -> Result<Vec<PathBuf>, Reposit
                     continue;
                 };
                 if found.len() < DIRECTORIES_MAX && path.is_dir() && !found.contains(&path) {
+                    check_objects(&path)?;
                     found.push(path.clone());
                     next.push(path);
                 }
@@ -41,6 +46,33 @@ pub(crate) fn object_directories(objects: &Path) -> Result<Vec<PathBuf>, Reposit
         level = next;
     }
     Ok(found)
+}
+
+/// Refuses an object directory in which git, which opens what it finds there, would wait or be led elsewhere.
+fn check_objects(top: &Path) -> Result<(), RepositoryError> {
+    let mut left = vec![(top.to_owned(), 0)];
+    while let Some((directory, depth)) = left.pop() {
+        let failed = || RepositoryError::read(&directory);
+        for entry in std::fs::read_dir(&directory).map_err(failed())? {
+            let entry = entry.map_err(failed())?;
+            let kind = entry.file_type().map_err(failed())?;
+            let path = entry.path();
+            if kind.is_dir() {
+                // Git itself looks no deeper.
+                if depth < OBJECTS_DEPTH_MAX {
+                    left.push((path, depth + 1));
+                }
+            } else if kind.is_symlink() {
+                return Err(RepositoryError::unsupported(
+                    UnsupportedKind::LinkInGitDirectory,
+                    format_args!("`{}` is a symbolic link", path.display()),
+                ));
+            } else if !kind.is_file() {
+                return Err(special_file(&path));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Writes the file that makes a git directory of ours borrow from these.

@@ -25,6 +25,8 @@ pub enum UnsupportedKind {
     SeparateWorkTree,
     /// A part of the git directory is a symbolic link.
     LinkInGitDirectory,
+    /// A pipe, a device or a socket stands where git would read a file, and wait for ever.
+    SpecialFile,
     /// `HEAD` names a branch without a commit.
     NoCommits,
     /// The tree holds a gitlink.
@@ -51,12 +53,13 @@ pub enum UnsupportedKind {
 }
 
 impl UnsupportedKind {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Sha256Objects,
         Self::Reftable,
         Self::UnknownExtension,
         Self::SeparateWorkTree,
         Self::LinkInGitDirectory,
+        Self::SpecialFile,
         Self::NoCommits,
         Self::Submodules,
         Self::MissingObjects,
@@ -82,6 +85,7 @@ impl UnsupportedKind {
             Self::UnknownExtension => "unknown_extension",
             Self::SeparateWorkTree => "separate_work_tree",
             Self::LinkInGitDirectory => "link_in_git_directory",
+            Self::SpecialFile => "special_file",
             Self::NoCommits => "no_commits",
             Self::Submodules => "submodules",
             Self::MissingObjects => "missing_objects",

@@ -16,7 +16,6 @@ use crate::tree_path::TreePath;
 use crate::walk::{Closed, FoundKind, WalkCaps, walk};
 
 const DIFFERENCES_MAX: usize = 100;
-const DIRTY_MAX: usize = 100;
 const HOOK_BYTES_MAX: u64 = 64 << 20;
 const HOOKS: WalkCaps = WalkCaps {
     entries: 10_000,
@@ -31,10 +30,8 @@ pub struct SourceFingerprint {
     pub head: Head,
     /// Nothing is staged, changed or untracked.
     pub clean: bool,
-    /// The first of the paths that are not clean.
+    /// The paths that are not clean.
     pub dirty: Vec<DirtyPath>,
-    /// How many there are.
-    pub dirty_count: usize,
     refs: BTreeMap<TreePath, Vec<u8>>,
     /// Configuration and hooks, by path in the git directory.
     files: BTreeMap<TreePath, (u32, Oid)>,
@@ -71,14 +68,10 @@ impl Repository {
                 ignored: Vec::new(),
             },
         };
-        let mut dirty = looked.dirty;
-        let dirty_count = dirty.len();
-        dirty.truncate(DIRTY_MAX);
         Ok(SourceFingerprint {
             head: self.head()?,
-            clean: dirty_count == 0,
-            dirty,
-            dirty_count,
+            clean: looked.dirty.is_empty(),
+            dirty: looked.dirty,
             refs: self.place.references()?,
             files: self.settings_and_hooks()?,
             paths: looked.paths,

@@ -60,16 +60,19 @@ impl GitFiles {
         let Some(file) = self.unless_absent(name, opened)? else {
             return Ok(None);
         };
+        let stat = rustix::fs::fstat(&file).map_err(|e| RepositoryError::read(path())(e.into()))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Directory => return Ok(None),
+            FileType::Symlink
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => return Err(special_file(&path())),
+        }
         let read = || -> io::Result<Option<GitFile>> {
-            let stat = rustix::fs::fstat(&file)?;
             let stamp = Stamp::of(&stat);
-            let kind = FileType::from_raw_mode(stat.st_mode);
-            if kind == FileType::Directory {
-                return Ok(None);
-            }
-            if kind != FileType::RegularFile {
-                return Err(io::Error::other("it is no plain file"));
-            }
             let room = usize::try_from(stamp.size.min(max)).unwrap_or_default();
             let mut bytes = Vec::with_capacity(room + 1);
             (&file).take(max + 1).read_to_end(&mut bytes)?;
@@ -107,6 +110,8 @@ impl GitFiles {
                 UnsupportedKind::LinkInGitDirectory,
                 format_args!("`{}` is or lies behind a symbolic link", path.display()),
             )),
+            // What the kernel says of a socket, and of a device that nobody serves.
+            Some(Errno::NXIO) => Err(special_file(&path)),
             _ => Err(RepositoryError::read(path)(error)),
         }
     }
@@ -115,6 +120,17 @@ impl GitFiles {
     pub(crate) fn bytes(&self, name: &str, max: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
         Ok(self.read(&name.into(), max)?.map(|file| file.bytes))
     }
+}
+
+/// Nothing of a repository is read that could wait for ever, or do something by being read.
+pub(crate) fn special_file(path: &Path) -> RepositoryError {
+    RepositoryError::unsupported(
+        UnsupportedKind::SpecialFile,
+        format_args!(
+            "`{}` is a pipe, a device or a socket, and git would wait for it; remove it or clone the repository anew",
+            path.display()
+        ),
+    )
 }
 
 /// Git trusts a repository of another user no more than this does: its content was arranged by somebody else.

@@ -328,6 +328,7 @@ impl Repository {
                 | GitError::Start { .. }
                 | GitError::Talk { .. }
                 | GitError::TimedOut { .. }
+                | GitError::Waits { .. }
                 | GitError::TooMuchOutput { .. }) => error.into(),
             })
     }

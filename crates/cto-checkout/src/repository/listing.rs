@@ -72,6 +72,7 @@ fn ask(git_dir: &Path, tree: &TreeId, caps: &ImportCaps) -> Result<Vec<u8>, Repo
             error @ (GitError::Start { .. }
             | GitError::Talk { .. }
             | GitError::TimedOut { .. }
+            | GitError::Waits { .. }
             | GitError::TooMuchOutput { .. }) => error.into(),
         })?;
     Ok(answer)

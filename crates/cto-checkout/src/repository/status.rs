@@ -1,22 +1,25 @@
 //! `git status` of the owner's work tree, with a git directory of ours that starts nothing.
 
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::fs::{Timespec, Timestamps, futimens};
 
-use crate::git::Call;
+use crate::git::{Call, GitError};
 use crate::git_dir::GitDir;
 use crate::repository::config::Config;
 use crate::repository::error::RepositoryError;
-use crate::repository::git_files::GitFile;
+use crate::repository::git_files::{GitFile, special_file};
 use crate::repository::{OBJECT_SETTINGS, Repository, alternates};
 use crate::tree_path::TreePath;
 
 pub(crate) const INDEX_BYTES_MAX: u64 = 1 << 30;
 const RULES_BYTES_MAX: u64 = 1 << 20;
+/// What git opens by its name in a work tree.
+const RULE_FILES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+const TRAP_ENTRIES_MAX: usize = 5_000_000;
 const STATUS_WALL: Duration = Duration::from_secs(300);
 const STATUS_BYTES_MAX: u64 = 1 << 30;
 const SHARED_INDEXES_MAX: usize = 8;
@@ -122,10 +125,43 @@ impl Repository {
         // What was vouched for is not looked at again, and reading ahead would do just that.
         let settings = [OBJECT_SETTINGS, &[conversion, "core.preloadIndex=false"]].concat();
         let mut answer = Vec::new();
-        let finished = call.run_with(&settings, Stdio::null(), &mut answer)?;
+        let trap = || trap_below(work_tree);
+        let finished = call.run_watched(&settings, Stdio::null(), &mut answer, &trap);
+        let finished = finished.map_err(|error| match error {
+            GitError::Waits { path, .. } => special_file(&path),
+            other @ (GitError::Start { .. }
+            | GitError::Talk { .. }
+            | GitError::TimedOut { .. }
+            | GitError::TooMuchOutput { .. }
+            | GitError::Failed { .. }) => other.into(),
+        })?;
         call.expect_success(finished, &[])?;
         parse_status(&answer).ok_or(RepositoryError::Answer { verb: "status" })
     }
+}
+
+/// Finds a pipe or the like by the name of a file that git reads in every directory it enters.
+fn trap_below(work_tree: &Path) -> Option<PathBuf> {
+    let mut left = vec![work_tree.to_owned()];
+    let mut looked_at = 0;
+    while let Some(directory) = left.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            looked_at += 1;
+            if looked_at > TRAP_ENTRIES_MAX {
+                return None;
+            }
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let is_plain = kind.is_file() || kind.is_symlink();
+            if kind.is_dir() {
+                left.push(entry.path());
+            } else if !is_plain && RULE_FILES.iter().any(|name| entry.file_name() == *name) {
+                return Some(entry.path());
+            }
+        }
+    }
+    None
 }
 
 /// Takes over the few settings that say how the owner's file system behaves, each from a closed list.

@@ -11,6 +11,7 @@ mod repository_fingerprints;
 mod repository_hostile;
 mod repository_kinds;
 mod repository_layers;
+mod repository_special;
 mod repository_stage;
 mod repository_trees;
 mod round_trip;

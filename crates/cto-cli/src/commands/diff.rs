@@ -27,18 +27,23 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let found = session.find(&args.run)?;
-    let patch = pack_file::require(&found.pack, PATCH)?;
+    let patch = pack_file::require(&found, PATCH)?;
     if session.printer.json {
-        let (_, report) = pack_file::report(&found.pack)?;
+        let (_, report) = pack_file::report(&found)?;
         session.printer.document(&DiffOutput {
             schema_version: DiffTag,
             run_id: report.run.run_id,
+            origin: found.provenance.origin,
+            of_this_home: found.provenance.of_this_home,
             files: report.change.changes,
             bytes: patch.len() as u64,
             sha256: sha256(&patch),
             patch: String::from_utf8(patch).ok(),
         })?;
-    } else if session.printer.out_terminal {
+        return Ok(Exit::DONE);
+    }
+    session.tell_provenance(&found);
+    if session.printer.out_terminal {
         let mut page = session.printer.page();
         colour(&mut page, &String::from_utf8_lossy(&patch));
         session.printer.show(&page)?;

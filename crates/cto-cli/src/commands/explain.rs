@@ -4,6 +4,7 @@ use cto_contract::eligibility::{Fact, GateOutcome};
 use cto_contract::event::Scope;
 use cto_contract::outputs::{ExplainOutput, ExplainedClaim};
 use cto_contract::text::{one_line, shorten};
+use cto_contract::trust::Provenance;
 use cto_contract::words::ClaimLevel;
 use cto_runner::explain_pack;
 
@@ -35,7 +36,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let found = session.find(&args.run)?;
-    let output = explain_pack(&found.pack)?;
+    let output = explain_pack(&found)?;
     if session.printer.json {
         session.printer.document(&output)?;
     } else {
@@ -53,6 +54,11 @@ fn shown(page: &mut Page, output: &ExplainOutput) {
         .styled(STRONG, &one_line(&output.sentence))
         .end();
     page.field("run", output.run_id.as_str());
+    let provenance = Provenance {
+        origin: output.origin,
+        of_this_home: output.of_this_home,
+    };
+    page.field("origin", &provenance.text());
     if !output.blockers.is_empty() {
         page.heading("What stood in the way");
         for blocker in &output.blockers {

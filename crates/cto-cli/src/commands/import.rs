@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use cto_contract::outputs::{ImportOutput, ImportTag};
+use cto_contract::trust::Provenance;
 use cto_contract::verify::withheld_text;
 
 use super::Outcome;
@@ -18,7 +19,7 @@ use crate::session::Session;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Example:
-  cto import run.tar.gz && cto show latest")]
+  cto import run.tar.gz            then `cto show` with the run id that it prints")]
 pub(crate) struct Args {
     /// An archive made by `cto export --tar`, or a pack directory
     #[arg(value_name = "FILE")]
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
             path: done.pack.display().to_string(),
             status: done.verified.status,
             origin: done.verified.origin,
+            of_this_home: done.of_this_home,
             pack_digest: done.verified.pack_digest,
             already_here: done.already_here,
             withheld: done.verified.withheld,
@@ -53,7 +55,11 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         "taken in"
     });
     page.field("run", done.run_id.as_str());
-    page.field("origin", done.verified.origin.as_str());
+    let provenance = Provenance {
+        origin: Some(done.verified.origin),
+        of_this_home: done.of_this_home,
+    };
+    page.field("origin", &provenance.text());
     page.field("pack", &done.pack.display().to_string());
     if let Some(withheld) = withheld_text(&done.verified.withheld) {
         page.field("withheld", &withheld);

@@ -5,7 +5,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use cto_rules::outputs::{FileState, InitFile, InitOutput, InitTag};
-use cto_rules::propose::files::{FileNames, IGNORED, env_example, extended_ignore, next_steps};
+use cto_rules::propose::files::{
+    FileNames, IGNORED, env_example, extended_ignore, missing_ignores, next_steps,
+};
 use cto_rules::propose::{Proposal, propose};
 use cto_runner::{is_repository, project_facts};
 
@@ -26,15 +28,16 @@ const IGNORE_BYTES_MAX: u64 = 1 << 20;
 /// Write a task contract to start from
 ///
 /// Looks at the project's files, guesses how its tests run, and writes `cto-task.yaml`: what may change, what may
-/// not, what judges the change, and what the tests need. Also `.env.example`, and lines for `.gitignore` that keep
-/// secrets and leftovers out. The project is only read; no tool of it is started. Read the contract, say what the
-/// change must do, then run it.
+/// not, what judges the change, and what the tests need. Nothing else of the project is written, and the contract does
+/// not count as an uncommitted change; lines that `.gitignore` should have are only proposed. The project is only read;
+/// no tool of it is started. Read the contract, say what the change must do, then run it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   cto init
   cto init ../project
-  cto init --force        write cto-task.yaml anew")]
+  cto init --force        write cto-task.yaml anew
+  cto init --workspace    also write .env.example and the lines of .gitignore")]
 pub(crate) struct Args {
     /// The project's top directory
     #[arg(value_name = "DIR", default_value = ".")]
@@ -42,6 +45,9 @@ pub(crate) struct Args {
     /// Overwrite cto-task.yaml
     #[arg(long)]
     force: bool,
+    /// Also write .env.example, and the lines that .gitignore lacks
+    #[arg(long)]
+    workspace: bool,
 }
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
@@ -61,32 +67,23 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         )));
     }
     // Read first: a file that can't be extended must not leave the project half set up.
-    let ignore = read_ignore(&args.directory)?;
-    cto_runner::write_file(&target, proposal.to_yaml().as_bytes())?;
-    let file = |path: &str, state| InitFile {
-        path: path.to_owned(),
-        state,
+    let ignore = match (args.workspace, read_ignore(&args.directory)) {
+        (true, read) => Some(read?),
+        // Where it can't be read every line is proposed.
+        (false, read) => read.ok(),
     };
-    let mut files = vec![file(
-        NAMES.contract,
-        if is_there {
-            FileState::Replaced
-        } else {
-            FileState::Written
-        },
-    )];
-    let example = args.directory.join(NAMES.example);
-    if example.symlink_metadata().is_ok() {
-        files.push(file(NAMES.example, FileState::Kept));
-    } else {
-        cto_runner::write_file(&example, env_example().as_bytes())?;
-        files.push(file(NAMES.example, FileState::Written));
+    let ignore_bytes = ignore.as_ref().map_or(&[][..], |ignore| &ignore.bytes);
+    cto_runner::write_file(&target, proposal.to_yaml().as_bytes())?;
+    let written = match is_there {
+        true => FileState::Replaced,
+        false => FileState::Written,
+    };
+    let mut files = vec![file(NAMES.contract, written)];
+    let mut proposed_ignores = missing_ignores(ignore_bytes);
+    if let (true, Some(ignore)) = (args.workspace, &ignore) {
+        files.extend(write_workspace(&args.directory, ignore)?);
+        proposed_ignores.clear();
     }
-    let state = ignore.state;
-    if let Some(bytes) = ignore.bytes {
-        cto_runner::write_file(&args.directory.join(NAMES.ignore), &bytes)?;
-    }
-    files.push(file(NAMES.ignore, state));
     let mut notes = proposal.notes.clone();
     if !is_repository(&args.directory) {
         notes.push(
@@ -99,6 +96,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         schema_version: InitTag,
         languages: proposal.languages.iter().copied().collect(),
         files,
+        proposed_ignores: proposed_ignores.into_iter().map(str::to_owned).collect(),
         notes,
         next: next_steps(&directory, NAMES),
         contract: proposal.contract.clone(),
@@ -112,13 +110,41 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     Ok(Exit::DONE)
 }
 
-struct Ignore {
-    state: FileState,
-    /// What to write; none when nothing is missing.
-    bytes: Option<Vec<u8>>,
+fn file(path: &str, state: FileState) -> InitFile {
+    InitFile {
+        path: path.to_owned(),
+        state,
+    }
 }
 
-/// The ignore file with the lines that it lacks.
+/// Writes the files that a whole workspace has besides its contracts.
+fn write_workspace(directory: &Path, ignore: &Ignore) -> Result<[InitFile; 2], Failure> {
+    let example = directory.join(NAMES.example);
+    let example = if example.symlink_metadata().is_ok() {
+        FileState::Kept
+    } else {
+        cto_runner::write_file(&example, env_example().as_bytes())?;
+        FileState::Written
+    };
+    let state = match (extended_ignore(&ignore.bytes), ignore.is_there) {
+        (None, _) => FileState::Kept,
+        (Some(extended), is_there) => {
+            cto_runner::write_file(&directory.join(NAMES.ignore), &extended)?;
+            match is_there {
+                true => FileState::Extended,
+                false => FileState::Written,
+            }
+        }
+    };
+    Ok([file(NAMES.example, example), file(NAMES.ignore, state)])
+}
+
+/// The project's ignore file; empty where there is none.
+struct Ignore {
+    bytes: Vec<u8>,
+    is_there: bool,
+}
+
 fn read_ignore(directory: &Path) -> Result<Ignore, Failure> {
     let path = directory.join(NAMES.ignore);
     let refused = |what: &str| {
@@ -130,33 +156,30 @@ fn read_ignore(directory: &Path) -> Result<Ignore, Failure> {
         .hint(format!("add these lines yourself: {}", IGNORED.join(", ")))
     };
     let mut bytes = Vec::new();
-    let state = match path.symlink_metadata() {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => FileState::Written,
+    match path.symlink_metadata() {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Ignore {
+                bytes,
+                is_there: false,
+            });
+        }
         Err(_) => return Err(refused("can't be read")),
         Ok(meta) if !meta.is_file() => return Err(refused("is not a regular file")),
         Ok(meta) if meta.len() > IGNORE_BYTES_MAX => {
             return Err(refused("is too large to be extended"));
         }
-        Ok(_) => {
-            File::open(&path)
-                .and_then(|f| f.take(IGNORE_BYTES_MAX).read_to_end(&mut bytes))
-                .map_err(|e| {
-                    let mut failure = refused("can't be read");
-                    failure.causes.push(e.to_string());
-                    failure
-                })?;
-            FileState::Extended
-        }
-    };
-    Ok(match extended_ignore(&bytes) {
-        None => Ignore {
-            state: FileState::Kept,
-            bytes: None,
-        },
-        extended @ Some(_) => Ignore {
-            state,
-            bytes: extended,
-        },
+        Ok(_) => {}
+    }
+    File::open(&path)
+        .and_then(|f| f.take(IGNORE_BYTES_MAX).read_to_end(&mut bytes))
+        .map_err(|e| {
+            let mut failure = refused("can't be read");
+            failure.causes.push(e.to_string());
+            failure
+        })?;
+    Ok(Ignore {
+        bytes,
+        is_there: true,
     })
 }
 
@@ -218,6 +241,12 @@ fn show(output: &InitOutput, proposal: &Proposal, session: &Session) -> Result<(
             .styled(GOOD, &format!("{:<9}", file.state.as_str()))
             .text(" ")
             .line(&file.path);
+    }
+    if !output.proposed_ignores.is_empty() {
+        page.heading("Lines that .gitignore should have");
+        for line in &output.proposed_ignores {
+            page.text("  ").line(line);
+        }
     }
     page.heading("Next");
     for step in &output.next {

@@ -33,11 +33,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let found = session.find(&args.run)?;
+    if !session.printer.json {
+        session.tell_provenance(&found);
+    }
     if args.events && !session.printer.json {
-        session.printer.foreign(&pack_file::require(
-            &found.pack,
-            cto_contract::artifact::EVENTS,
-        )?)?;
+        let events = pack_file::require(&found, cto_contract::artifact::EVENTS)?;
+        session.printer.foreign(&events)?;
         return Ok(Exit::DONE);
     }
     let kinds: &[LogKind] = match (args.events, args.backend, args.tests) {
@@ -46,10 +47,10 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         (false, false, true) => &[LogKind::Tests],
         (false, true, true) | (false, false, false) => &[LogKind::Backend, LogKind::Tests],
     };
-    let files = pack_file::logs(&found.pack, kinds)?;
+    let files = pack_file::logs(&found, kinds)?;
     if session.printer.json {
         let events = if args.events {
-            pack_file::events(&found.pack)?
+            pack_file::events(&found)?
         } else {
             Vec::new()
         };
@@ -61,6 +62,8 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         session.printer.document(&LogsOutput {
             schema_version: LogsTag,
             run_id: found.run_id,
+            origin: found.provenance.origin,
+            of_this_home: found.provenance.of_this_home,
             files: files.into_iter().map(shown).collect(),
             events,
         })?;

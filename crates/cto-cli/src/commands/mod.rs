@@ -27,6 +27,7 @@ pub(crate) mod key;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod matrix;
+pub(crate) mod model;
 pub(crate) mod plan;
 pub(crate) mod recover;
 pub(crate) mod replay;
@@ -111,6 +112,7 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Replay(args) => replay::run(&args, session),
         Command::Why(args) => why::run(&args, session),
         Command::Validate(args) => validate::run(&args, session),
+        Command::Model(args) => model::run(&args, session),
         Command::Verify(args) => verify::run(&args, session),
         Command::Export(args) => export::run(&args, session),
         Command::Import(args) => import::run(&args, session),

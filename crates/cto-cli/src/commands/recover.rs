@@ -1,7 +1,7 @@
 //! `cto recover`: seal what crashed.
 
 use cto_contract::outputs::{RecoverOutput, RecoverTag, RecoveredAs, RecoveredRun};
-use cto_runner::recover_all;
+use cto_runner::{Search, recover_all};
 
 use super::Outcome;
 use crate::failure::Exit;
@@ -19,7 +19,7 @@ pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args, session: &Session) -> Outcome {
     let harness = session.harness()?;
-    let runs = recover_all(&harness)?;
+    let runs = recover_all(&harness, Search::All)?;
     let runs: Vec<RecoveredRun> = runs.into_iter().map(RecoveredRun::from).collect();
     let failed = runs.iter().any(|r| r.outcome == RecoveredAs::Failed);
     if session.printer.json {

@@ -24,10 +24,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let found = session.find(&args.run)?;
-    let output = replay_pack(&found.pack)?;
+    let output = replay_pack(&found)?;
     if session.printer.json {
         session.printer.document(&output)?;
     } else {
+        session.tell_provenance(&found);
         show(&output, session)?;
     }
     Ok(if output.same == Some(false) {

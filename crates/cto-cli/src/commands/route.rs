@@ -55,6 +55,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let repository = args.repo.as_ref().map(std::path::absolute).transpose();
     let request = RouteRequest {
         contract: cto_runner::read_contract(&args.contract)?,
+        contract_file: std::path::absolute(&args.contract).ok(),
         lane,
         stage,
         repository: repository.map_err(|e| {

@@ -98,6 +98,7 @@ impl Args {
             return Ok(Task::Repository(RepositoryTask {
                 path,
                 contract: read_contract(contract)?,
+                contract_file: std::path::absolute(contract).ok(),
                 rev: self.base.clone(),
             }));
         };
@@ -119,7 +120,11 @@ impl Args {
         {
             let absolute = std::path::absolute(&*program)
                 .map_err(|e| Failure::io("program_unreadable", "the program can't be named", &e))?;
-            *program = absolute.to_string_lossy().into_owned();
+            // Its directory as it really is: inside there is no `..` to go through. Its own name stays, links may mean it.
+            let place = absolute.parent().and_then(|dir| dir.canonicalize().ok());
+            let named = place.zip(absolute.file_name());
+            let path = named.map_or(absolute.clone(), |(dir, name)| dir.join(name));
+            *program = path.to_string_lossy().into_owned();
         }
         Ok(argv)
     }
@@ -133,6 +138,14 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         .transpose()
         .map_err(|e| Failure::of(Exit::USAGE, "stage_unknown", &e))?;
     let (task, argv) = (args.task()?, args.argv()?);
+    if !argv.is_empty() && !lane.traits().is_built_in {
+        return Err(Failure::new(
+            Exit::USAGE,
+            "lane_not_built_in",
+            format!("the {lane} lane is not in this build"),
+        )
+        .hint("`cto engines` lists the lanes that are; `--engine command` runs any program"));
+    }
     if !argv.is_empty() && lane != Lane::Command {
         return Err(Failure::new(
             Exit::USAGE,
@@ -187,10 +200,7 @@ pub(crate) fn carry_out(
     };
     if events {
     } else if printer.json {
-        printer.data(&pack_file::require(
-            &result.pack,
-            cto_contract::artifact::REPORT_JSON,
-        )?)?;
+        printer.data(&pack_file::sealed_report_bytes(&result.pack)?)?;
     } else {
         let mut page = printer.page();
         verdict(&mut page, &result);

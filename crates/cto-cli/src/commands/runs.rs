@@ -3,7 +3,7 @@
 use cto_contract::ids::CaseId;
 use cto_contract::text::shorten;
 use cto_runner::list_runs;
-use cto_store::{Cursor, Filter, Page, State};
+use cto_store::{Cursor, Filter, Page, RunRow, State};
 
 use super::Outcome;
 use super::run::parse_lane;
@@ -38,7 +38,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let backend = args.engine.as_deref().map(parse_lane).transpose()?;
-    let harness = session.harness()?;
     let filter = Filter {
         state: args.status,
         case_id: args.case.clone(),
@@ -49,10 +48,20 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         limit: args.limit,
         after: args.after.clone(),
     };
-    let output = list_runs(&harness, &filter, &page)?;
+    let place = session.runs_home()?;
+    let output = list_runs(&place, &filter, &page)?;
+    let exit = match output.mismatched.is_empty() {
+        true => Exit::DONE,
+        false => Exit::EVIDENCE,
+    };
+    for run_id in &output.mismatched {
+        session.printer.talk(&format!(
+            "error: the pack of run {run_id} is not the one that the ledger knows"
+        ));
+    }
     if session.printer.json {
         session.printer.document(&output)?;
-        return Ok(Exit::DONE);
+        return Ok(exit);
     }
     let rows: Vec<Vec<String>> = output
         .rows
@@ -62,6 +71,10 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
                 Some(status) if output.removed.contains(&row.run_id) => {
                     format!("{status}, removed")
                 }
+                Some(status) if output.missing.contains(&row.run_id) => {
+                    format!("{status}, missing")
+                }
+                Some(_) if output.mismatched.contains(&row.run_id) => "not the ledger's".to_owned(),
                 Some(status) => status.to_string(),
                 None => output
                     .live
@@ -75,6 +88,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
             vec![
                 row.run_id.to_string(),
                 state,
+                origin(row),
                 row.backend.to_string(),
                 seconds,
                 shorten(row.failure_reason.as_deref().unwrap_or_default(), 60),
@@ -88,12 +102,24 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         return Ok(Exit::DONE);
     }
     let mut page = session.printer.page();
-    page.table(&["run", "status", "lane", "time", "reason"], &rows);
+    page.table(
+        &["run", "status", "origin", "lane", "time", "reason"],
+        &rows,
+    );
     session.printer.show(&page)?;
     if let Some(next) = &output.next {
         session
             .printer
             .talk(&format!("more: cto runs --after {next}"));
     }
-    Ok(Exit::DONE)
+    Ok(exit)
+}
+
+/// Whose a row is: what its key says, and whether it came from elsewhere.
+fn origin(row: &RunRow) -> String {
+    let key = row.origin.map_or("", |origin| origin.as_str());
+    match row.of_this_home {
+        true => key.to_owned(),
+        false => format!("{key}, imported"),
+    }
 }

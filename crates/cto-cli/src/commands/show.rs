@@ -2,7 +2,9 @@
 
 use cto_contract::report::Report;
 use cto_contract::text::{one_line, shorten};
+use cto_contract::trust::Provenance;
 use cto_contract::verification::CommandResult;
+use cto_rules::views::checks::{EXIT_CODE_ONLY, changed_tests, exit_code_only};
 use cto_rules::views::progress::warning;
 use cto_runner::pack_file;
 
@@ -33,13 +35,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let found = session.find(&args.run)?;
-    let (bytes, report) = pack_file::report(&found.pack)?;
     if session.printer.json {
-        session.printer.data(&bytes)?;
+        session
+            .printer
+            .document(&pack_file::shown_report(&found)?)?;
         return Ok(Exit::DONE);
     }
+    let (_, report) = pack_file::report(&found)?;
     let mut page = session.printer.page();
-    verdict(&mut page, &report);
+    verdict(&mut page, &report, found.provenance);
     page.heading("Proven, and not proven");
     claims(&mut page, &report.verdict.claims, session.printer.verbose);
     change(&mut page, &report);
@@ -52,13 +56,14 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     Ok(Exit::DONE)
 }
 
-fn verdict(page: &mut Page, report: &Report) {
+fn verdict(page: &mut Page, report: &Report, provenance: Provenance) {
     let (word, style) = status_word(report.verdict.status);
     page.styled(style, word)
         .text("  ")
         .styled(STRONG, &one_line(&report.run.title))
         .end();
     page.field("run", report.run.run_id.as_str());
+    page.field("origin", &provenance.text());
     page.field("case", report.run.case_id.as_str());
     page.field(
         "lane",
@@ -129,7 +134,7 @@ fn checks(page: &mut Page, report: &Report) {
         page.line(&format!("  not verified by tests: {}", one_line(why)));
         return;
     }
-    for (index, command) in verification.commands.iter().enumerate() {
+    for command in &verification.commands {
         let (word, style) = if command.passed {
             ("passed", GOOD)
         } else {
@@ -138,10 +143,11 @@ fn checks(page: &mut Page, report: &Report) {
         page.text("  ")
             .styled(style, word)
             .text("  ")
-            .line(&shorten(&command.command, 120));
+            .line(&shorten(command.line(), 120));
         let before = verification
             .baseline
-            .get(index)
+            .iter()
+            .find(|b| b.is_same_check(command))
             .map_or_else(|| "not reached".to_owned(), result);
         page.text("          ")
             .styled(
@@ -157,18 +163,20 @@ fn checks(page: &mut Page, report: &Report) {
             page.text("          ").line(&one_line(why));
         }
     }
-    if let Some(canary) = &verification.canary {
+    for (command, canary) in verification.canaries() {
         page.line(&format!(
-            "  canary: {} ({})",
+            "  canary of `{}`: {} ({})",
+            shorten(&one_line(command.line()), 60),
             canary.status,
             one_line(&canary.detail)
         ));
     }
-    if !verification.lost_tests.is_empty() {
-        page.line(&format!(
-            "  no longer passing: {}",
-            shorten(&verification.lost_tests.join(", "), 400)
-        ));
+    for command in exit_code_only(verification) {
+        let command = shorten(&one_line(command), 60);
+        page.line(&format!("  `{command}`: {EXIT_CODE_ONLY}"));
+    }
+    for (what, tests) in changed_tests(verification) {
+        page.line(&format!("  {what}: {}", shorten(&one_line(&tests), 400)));
     }
 }
 

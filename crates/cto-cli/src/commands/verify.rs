@@ -55,18 +55,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
-    let found = session.find(&args.run)?;
+    let (found, place) = session.locate(&args.run)?;
     let options = VerifyOptions {
         trusted: session.config()?.trusted,
         extra_key: args.key.as_deref().map(read_key).transpose()?,
         integrity_only: args.integrity_only,
-        asked_name: found.run_id.map(|id| id.to_string()),
+        asked_name: found.run_id.as_ref().map(ToString::to_string),
         expect_run: args.expect_run.clone(),
         expect_contract: args.expect_contract.clone(),
         expect_nonce: args.expect_nonce.clone(),
         ..VerifyOptions::default()
     };
     let report = verify(&found.pack, &options);
+    if report.ok {
+        // A good pack under the id of a run of this home must be the one that the ledger knows.
+        session.open(found, place.as_ref())?;
+    }
     if session.printer.json {
         session.printer.document(&report)?;
     } else {

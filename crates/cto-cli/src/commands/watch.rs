@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use cto_contract::artifact::EVENTS;
 use cto_contract::event::RunEvent;
 use cto_rules::views::progress::progress;
+use cto_runner::pack_file;
 use cto_runner::{Follower, Home, Standing};
 
 use super::Outcome;
@@ -30,6 +32,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let found = session.find(&args.run)?;
+    session.tell_provenance(&found);
+    if found.provenance.origin.is_some() {
+        // It is sealed: what its log says must be what was sealed.
+        pack_file::require(&found, EVENTS)?;
+    }
     // A pack of elsewhere has no holder here, and needs no home.
     let home = session
         .home_place()

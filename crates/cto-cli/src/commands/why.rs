@@ -64,5 +64,5 @@ fn contract(args: &Args, session: &Session) -> Result<TaskContract, Failure> {
         return Ok(read_contract(file)?);
     }
     let found = session.find(args.run.as_deref().unwrap_or("latest"))?;
-    Ok(pack_file::contract(&found.pack)?)
+    Ok(pack_file::contract(&found)?)
 }

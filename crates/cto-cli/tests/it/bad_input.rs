@@ -217,7 +217,7 @@ fn a_home_that_can_not_be_written_is_refused() {
         command
             .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
             .arg(copy)
-            .args(["runs", "--json"]);
+            .args(["run", "r1-string-slugify", "--json"]);
         command
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
@@ -225,7 +225,10 @@ fn a_home_that_can_not_be_written_is_refused() {
             .env("XDG_CONFIG_HOME", place.path("config"));
         command.output().unwrap()
     } else {
-        place.command(&["runs", "--json"]).output().unwrap()
+        place
+            .command(&["run", "r1-string-slugify", "--json"])
+            .output()
+            .unwrap()
     };
     let error = Ran::of(output).error();
     fs::set_permissions(place.home(), Permissions::from_mode(0o700)).unwrap();

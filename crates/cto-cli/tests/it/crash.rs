@@ -11,7 +11,7 @@ use cto_runner::{Catalog, Environment, Harness, OpenOptions, RunRequest, Task};
 use cto_sandbox::{Launcher, StopToken};
 use serde_json::Value;
 
-use crate::ground::{CTO, Ground, TINY, search_path};
+use crate::test_home::{CTO, TINY, TestHome, search_path};
 
 /// Not a test of its own: the process that the tests below start and that kills itself.
 #[test]
@@ -73,7 +73,7 @@ fn child_process_of_the_crash_tests() {
         .unwrap();
 }
 
-fn crash(ground: &Ground, at: &str) -> bool {
+fn crash(test_home: &TestHome, at: &str) -> bool {
     let out = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
@@ -81,7 +81,7 @@ fn crash(ground: &Ground, at: &str) -> bool {
             "--nocapture",
         ])
         .env("CTO_CRASH_AT", at)
-        .env("CTO_CRASH_ROOT", ground.path())
+        .env("CTO_CRASH_ROOT", test_home.path())
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -107,34 +107,32 @@ fn survivors(below: &Path) -> Vec<String> {
     }
 }
 
-fn events_of(ground: &Ground, run_id: &str) -> Vec<RunEvent> {
+fn events_of(test_home: &TestHome, run_id: &str) -> Vec<RunEvent> {
     let text =
-        std::fs::read_to_string(ground.pack(run_id).join("events.normalized.jsonl")).unwrap();
+        std::fs::read_to_string(test_home.pack(run_id).join("events.normalized.jsonl")).unwrap();
     text.lines()
         .map(|l| serde_json::from_str(l).unwrap())
         .collect()
 }
 
 /// Recovers, and checks everything that must hold after a crash.
-fn check_recovered(ground: &Ground, at: &str) -> Value {
-    assert_eq!(survivors(&ground.home()), Vec::<String>::new(), "{at}");
-    let (code, answer) = ground.json(&["recover"]);
+fn check_recovered(test_home: &TestHome, at: &str) -> Value {
+    assert_eq!(survivors(&test_home.home()), Vec::<String>::new(), "{at}");
+    let (code, answer) = test_home.json(&["recover"]);
     assert_eq!(code, 0, "{at}: {answer}");
-    assert_eq!(
-        std::fs::read_dir(ground.home().join("work"))
-            .unwrap()
-            .count(),
-        0,
-        "{at}: scratch is left"
-    );
-    let packs = ground.packs();
+    for dir in ["work", "rooms"] {
+        let left = std::fs::read_dir(test_home.home().join(dir));
+        let left = left.map_or(0, Iterator::count);
+        assert_eq!(left, 0, "{at}: scratch is left in {dir}");
+    }
+    let packs = test_home.packs();
     assert!(packs.len() <= 1, "{at}: {packs:?}");
     let Some(run_id) = packs.first() else {
         return Value::Null;
     };
-    let (code, verified) = ground.json(&["verify", run_id]);
+    let (code, verified) = test_home.json(&["verify", run_id]);
     assert_eq!(code, 0, "{at}: {verified}");
-    let events = events_of(ground, run_id);
+    let events = events_of(test_home, run_id);
     let starts = events
         .iter()
         .filter(|e| matches!(e.kind, EventKind::BackendStarted(_)))
@@ -144,23 +142,23 @@ fn check_recovered(ground: &Ground, at: &str) -> Value {
         matches!(events.last().unwrap().kind, EventKind::RunCompleted(_)),
         "{at}"
     );
-    let (_, listed) = ground.json(&["runs"]);
+    let (_, listed) = test_home.json(&["runs"]);
     assert!(
         listed.to_string().contains(run_id.as_str()),
         "{at}: {listed}"
     );
-    let (_, again) = ground.json(&["recover"]);
+    let (_, again) = test_home.json(&["recover"]);
     assert!(
         !again.to_string().contains(run_id.as_str()),
         "{at}: a second recovery found work: {again}"
     );
-    serde_json::from_slice(&std::fs::read(ground.pack(run_id).join("report.json")).unwrap())
+    serde_json::from_slice(&std::fs::read(test_home.pack(run_id).join("report.json")).unwrap())
         .unwrap()
 }
 
 #[test]
 fn any_single_crash_is_survived() {
-    let whole = Ground::new();
+    let whole = TestHome::new();
     whole.tiny();
     assert!(!crash(&whole, "never"));
     let run_id = whole.packs().remove(0);
@@ -169,11 +167,11 @@ fn any_single_crash_is_survived() {
     assert!(last > 20, "a run has its steps bracketed: {last} events");
     let moments: Vec<u64> = (1..=last).collect();
     let check = |seq: u64| {
-        let ground = Ground::new();
-        ground.tiny();
+        let test_home = TestHome::new();
+        test_home.tiny();
         let at = format!("event:{seq}");
-        assert!(crash(&ground, &at), "{at}: the child ended by itself");
-        let report = check_recovered(&ground, &at);
+        assert!(crash(&test_home, &at), "{at}: the child ended by itself");
+        let report = check_recovered(&test_home, &at);
         if seq == 1 {
             // The run id had not been given out: there is no pack, and nothing is left.
             assert_eq!(report, Value::Null);
@@ -202,11 +200,11 @@ fn a_crash_while_sealing_leaves_a_whole_pack_or_an_interrupted_one() {
         ".attestation.tmp",
         "attestation.dsse.json",
     ] {
-        let ground = Ground::new();
-        ground.tiny();
+        let test_home = TestHome::new();
+        test_home.tiny();
         let at = format!("file:{file}");
-        let killed = crash(&ground, &at);
-        let report = check_recovered(&ground, &at);
+        let killed = crash(&test_home, &at);
+        let report = check_recovered(&test_home, &at);
         let status = report["status"].as_str().unwrap();
         // The kill races the seal; either the attestation was there and counts, or the run is interrupted.
         assert!(
@@ -218,15 +216,15 @@ fn a_crash_while_sealing_leaves_a_whole_pack_or_an_interrupted_one() {
 
 #[test]
 fn a_torn_last_line_is_cut_and_the_cut_is_recorded() {
-    let ground = Ground::new();
-    ground.tiny();
-    assert!(crash(&ground, "event:12"));
-    let run_id = ground.packs().remove(0);
-    let log = ground.pack(&run_id).join("events.normalized.jsonl");
+    let test_home = TestHome::new();
+    test_home.tiny();
+    assert!(crash(&test_home, "event:12"));
+    let run_id = test_home.packs().remove(0);
+    let log = test_home.pack(&run_id).join("events.normalized.jsonl");
     let mut bytes = std::fs::read(&log).unwrap();
     bytes.extend_from_slice(b"{\"schema_version\":\"cto.ev");
     std::fs::write(&log, &bytes).unwrap();
-    let report = check_recovered(&ground, "torn");
+    let report = check_recovered(&test_home, "torn");
     assert_eq!(report["blockers"][0]["code"], "interrupted");
     let text = std::fs::read_to_string(&log).unwrap();
     assert!(text.contains("\"bytes_cut\":25"), "{text}");
@@ -234,27 +232,37 @@ fn a_torn_last_line_is_cut_and_the_cut_is_recorded() {
 
 #[test]
 fn a_damaged_log_is_not_repaired_silently() {
-    let ground = Ground::new();
-    ground.tiny();
-    assert!(crash(&ground, "event:12"));
-    let run_id = ground.packs().remove(0);
-    let log = ground.pack(&run_id).join("events.normalized.jsonl");
+    let test_home = TestHome::new();
+    test_home.tiny();
+    assert!(crash(&test_home, "event:12"));
+    let run_id = test_home.packs().remove(0);
+    let log = test_home.pack(&run_id).join("events.normalized.jsonl");
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::write(&log, text.replacen("\"seq\":5", "\"seq\":6", 1)).unwrap();
-    let (code, answer) = ground.json(&["recover"]);
+    let (code, answer) = test_home.json(&["recover"]);
     assert_eq!(code, 1, "{answer}");
     assert!(answer.to_string().contains("failed"), "{answer}");
-    assert!(!ground.pack(&run_id).join("attestation.dsse.json").exists());
+    assert!(
+        !test_home
+            .pack(&run_id)
+            .join("attestation.dsse.json")
+            .exists()
+    );
 }
 
 #[test]
 fn the_next_run_seals_what_crashed_before_it() {
-    let ground = Ground::new();
-    ground.tiny();
-    assert!(crash(&ground, "event:14"));
-    let crashed = ground.packs().remove(0);
-    let (code, _) = ground.run_tiny();
+    let test_home = TestHome::new();
+    test_home.tiny();
+    assert!(crash(&test_home, "event:14"));
+    let crashed = test_home.packs().remove(0);
+    let (code, _) = test_home.run_tiny();
     assert_eq!(code, 0);
-    assert!(ground.pack(&crashed).join("attestation.dsse.json").exists());
-    assert_eq!(ground.packs().len(), 2);
+    assert!(
+        test_home
+            .pack(&crashed)
+            .join("attestation.dsse.json")
+            .exists()
+    );
+    assert_eq!(test_home.packs().len(), 2);
 }

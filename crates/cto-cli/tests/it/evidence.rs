@@ -50,7 +50,11 @@ fn verify_names_what_is_wrong() {
     );
     assert_eq!(codes(&place, &other, &[]), "5 subject_mismatch");
     let by_id = place
-        .cto(&["verify", "20200101T000000Z", "--json"])
+        .cto(&[
+            "verify",
+            "20200101T000000Z-r1-string-slugify-aaaaaa",
+            "--json",
+        ])
         .expect(5)
         .json();
     assert_eq!(by_id["errors"][0]["code"], "subject_mismatch");

@@ -6,7 +6,7 @@ use crate::place::{Place, Ran, sh, write};
 use crate::schemas::fits_schema;
 use crate::source::Source;
 
-const CONTRACT: &str = "allowed_paths: [src/]\nverification_commands: [grep -q new src/a.txt]\n";
+const CONTRACT: &str = "allowed_paths: [src/]\nverification_commands: [{run: grep -q new src/a.txt, must_fail_before: true}]\n";
 
 fn source(rest: &str) -> Source {
     let source = Source::new(&[("src/a.txt", "old\n")]);
@@ -40,7 +40,7 @@ fn gates(decision: &Value, outcome: &str) -> Vec<String> {
 
 #[track_caller]
 fn leaves_nothing(place: &Place) {
-    for dir in ["harness-runs", "work", "requests"] {
+    for dir in ["harness-runs", "work", "rooms", "requests"] {
         let entries = std::fs::read_dir(place.home().join(dir));
         assert_eq!(entries.map_or(0, Iterator::count), 0, "{dir}");
     }
@@ -100,7 +100,7 @@ fn a_route_names_every_reason_against_every_lane() {
         "dirty_starting_tree (start_tree_clean): ",
         "fake     refused\n",
         "provider_unavailable (lane_available): ",
-        "      next: commit or stash the changes first",
+        "      next: commit or stash the changes, or say `dirty_source: allowed` in the contract",
         "gate_missing (CTO_HARNESS_ALLOW_PI): set the lane's environment name to exactly 1",
         "operator",
     ] {
@@ -138,6 +138,38 @@ fn a_route_without_a_lane_asks_for_the_default_one() {
         .place
         .cto(&["route", "--contract", "task.yaml", "--json"]);
     assert_eq!(gone.error(), "2 contract_unreadable");
+}
+
+#[test]
+fn a_stage_that_does_not_fit_the_work_is_a_mistake_whichever_way_it_is_asked_for() {
+    let source = source("");
+    let repository: &[&str] = &["run", "--repo", "repo", "--contract", "task.yaml"];
+    let case: &[&str] = &["run", "r1-string-slugify"];
+    for (work, number, expected) in [
+        (repository, "2", "2 repository_needs_stage"),
+        (case, "3", "2 stage_needs_repository"),
+        (case, "5", "2 stage_needs_repository"),
+    ] {
+        for flag in [&[][..], &["--stage", number]] {
+            let args = [
+                work,
+                &["--engine", "command", "--json"],
+                flag,
+                &["--", "true"],
+            ]
+            .concat();
+            let mut command = source.place.command(&args);
+            command
+                .env("CTO_HARNESS_ALLOW_COMMAND", "1")
+                .env("CTO_HARNESS_COMMAND_STAGE", number);
+            assert_eq!(
+                Ran::of(command.output().unwrap()).error(),
+                expected,
+                "{args:?}"
+            );
+        }
+    }
+    source.place.assert_no_runs();
 }
 
 #[test]

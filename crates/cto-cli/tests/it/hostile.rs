@@ -1,21 +1,21 @@
 //! What a hostile change, hostile code under test or a hostile machine can not do.
 
-use crate::ground::{CTO, Ground, blockers, files, write};
 use crate::judging::verdict_of;
+use crate::test_home::{CTO, TestHome, blockers, files, write};
 
 #[test]
 fn a_secret_in_the_patch_goes_to_quarantine_and_nowhere_else() {
-    let ground = Ground::new();
-    let dir = ground.case("leak", "");
+    let test_home = TestHome::new();
+    let dir = test_home.case("leak", "");
     let key = format!("AKIA{}", "QWERTYUIOPASDFGH");
     let patch = format!(
         "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new {key}\n"
     );
     write(&dir.join("fake.patch"), &patch);
-    let (code, found, report) = verdict_of(&ground, "leak");
+    let (code, found, report) = verdict_of(&test_home, "leak");
     assert_eq!((code, found[0].as_str()), (1, "secret_exposed"));
     let run_id = report["run_id"].as_str().unwrap();
-    for entry in files(&ground.pack(run_id)) {
+    for entry in files(&test_home.pack(run_id)) {
         let bytes = std::fs::read(&entry).unwrap();
         assert!(
             !String::from_utf8_lossy(&bytes).contains(&key),
@@ -24,7 +24,7 @@ fn a_secret_in_the_patch_goes_to_quarantine_and_nowhere_else() {
         );
     }
     let kept = std::fs::read_to_string(
-        ground
+        test_home
             .home()
             .join("quarantine")
             .join(run_id)
@@ -32,44 +32,44 @@ fn a_secret_in_the_patch_goes_to_quarantine_and_nowhere_else() {
     )
     .unwrap();
     assert!(kept.contains(&key));
-    assert_eq!(ground.json(&["verify", run_id]).0, 0);
+    assert_eq!(test_home.json(&["verify", run_id]).0, 0);
 }
 
 #[test]
 fn a_secret_of_the_environment_never_reaches_a_pack() {
-    let ground = Ground::new();
-    ground.case(
+    let test_home = TestHome::new();
+    test_home.case(
         "chatty",
         "verification_commands: [\"cat a.txt; echo s3cret-value-of-mine\"]\n",
     );
-    let out = ground
+    let out = test_home
         .command(&[
             "run",
             "chatty",
             "--json",
             "--cases",
-            ground.cases().to_str().unwrap(),
+            test_home.cases().to_str().unwrap(),
         ])
         .env("MY_API_KEY", "s3cret-value-of-mine")
         .output()
         .unwrap();
     let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let run_id = report["run_id"].as_str().unwrap();
-    let log = std::fs::read_to_string(ground.pack(run_id).join("test.log")).unwrap();
+    let log = std::fs::read_to_string(test_home.pack(run_id).join("test.log")).unwrap();
     assert!(log.contains("[redacted:MY_API_KEY]"), "{log}");
 }
 
 #[test]
 fn a_pack_names_no_path_of_the_machine() {
-    let ground = Ground::new();
-    ground.case(
+    let test_home = TestHome::new();
+    test_home.case(
         "nosy",
         "verification_commands: [\"pwd; echo $HOME; grep -q new a.txt\"]\n",
     );
-    let (code, _, report) = verdict_of(&ground, "nosy");
+    let (code, _, report) = verdict_of(&test_home, "nosy");
     assert_eq!(code, 0);
-    let pack = ground.pack(report["run_id"].as_str().unwrap());
-    let root = ground.path();
+    let pack = test_home.pack(report["run_id"].as_str().unwrap());
+    let root = test_home.path();
     let place = root.to_str().unwrap().trim_end_matches('/');
     for file in files(&pack) {
         let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
@@ -81,17 +81,17 @@ fn a_pack_names_no_path_of_the_machine() {
 
 #[test]
 fn a_full_disk_is_named_and_nothing_half_written_is_left() {
-    let ground = Ground::new();
-    let small = ground.home();
+    let test_home = TestHome::new();
+    let small = test_home.home();
     std::fs::create_dir(&small).unwrap();
-    ground.configure("disk_floor_mb: 0\n");
+    test_home.configure("disk_floor_mb: 0\n");
     // A file system of one's own, in a namespace of one's own: the disk is full for this run only.
     let script = "mount -t tmpfs -o size=1500k,mode=700 tmpfs \"$CTO_HOME\" || exit 99\n\
         \"$0\" run c-many-files --json\n\
         echo \"exit $?\"\n\
         \"$0\" verify latest > /dev/null && echo verified\n\
         ls \"$CTO_HOME/work\" | wc -l\n";
-    let mut plain = ground.command::<&str>(&[]);
+    let mut plain = test_home.command::<&str>(&[]);
     let mut command = std::process::Command::new("unshare");
     command.args(["-Urm", "sh", "-c", script, CTO]).env_clear();
     for (name, value) in plain.get_envs() {
@@ -108,10 +108,10 @@ fn a_full_disk_is_named_and_nothing_half_written_is_left() {
 
 #[test]
 fn too_little_free_space_is_named_before_anything_is_prepared() {
-    let ground = Ground::new();
-    ground.configure("disk_floor_mb: 1000000000\n");
-    ground.tiny();
-    let (code, report) = ground.run_tiny();
+    let test_home = TestHome::new();
+    test_home.configure("disk_floor_mb: 1000000000\n");
+    test_home.tiny();
+    let (code, report) = test_home.run_tiny();
     assert_eq!(code, 1);
     assert_eq!(blockers(&report), ["artifact_write_failure"]);
     let message = report["blockers"][0]["message"].as_str().unwrap();
@@ -124,14 +124,14 @@ fn too_little_free_space_is_named_before_anything_is_prepared() {
 
 #[test]
 fn an_agent_can_not_widen_what_is_ignored() {
-    let ground = Ground::new();
-    let dir = ground.case("sneaky", "allowed_paths: [a.txt, .gitignore]\n");
+    let test_home = TestHome::new();
+    let dir = test_home.case("sneaky", "allowed_paths: [a.txt, .gitignore]\n");
     std::fs::remove_file(dir.join("fake.patch")).unwrap();
     std::fs::create_dir_all(dir.join("fake")).unwrap();
     write(&dir.join("fake/a.txt"), "new\n");
     write(&dir.join("fake/.gitignore"), "hidden\n");
     write(&dir.join("fake/hidden"), "x");
-    let (code, found, report) = verdict_of(&ground, "sneaky");
+    let (code, found, report) = verdict_of(&test_home, "sneaky");
     assert_eq!((code, found[0].as_str()), (1, "disallowed_file_change"));
     assert!(
         report["blockers"][0]["message"]
@@ -143,8 +143,8 @@ fn an_agent_can_not_widen_what_is_ignored() {
 
 #[test]
 fn test_results_are_never_read_through_a_link() {
-    let ground = Ground::new();
-    let outside = ground.path().join("outside");
+    let test_home = TestHome::new();
+    let outside = test_home.path().join("outside");
     write(
         &outside.join("results.xml"),
         "<testsuite tests=\"1\"><testcase classname=\"t\" name=\"a\"/></testsuite>",
@@ -159,11 +159,11 @@ fn test_results_are_never_read_through_a_link() {
             ),
         ),
     ] {
-        ground.case(
+        test_home.case(
             id,
             &format!("verification_commands: [{{run: \"{link}\", expect: {{junit: reports/results.xml, min_tests: 1}}}}]\n"),
         );
-        let (code, found, report) = verdict_of(&ground, id);
+        let (code, found, report) = verdict_of(&test_home, id);
         assert_eq!(code, 1, "{report:#}");
         assert!(
             found.contains(&"verification_failed".to_owned()),
@@ -174,8 +174,8 @@ fn test_results_are_never_read_through_a_link() {
 
 #[test]
 fn code_under_test_never_finds_the_evidence() {
-    let ground = Ground::new();
-    let home = ground.home();
+    let test_home = TestHome::new();
+    let home = test_home.home();
     let attacks = [
         "echo {} >> \"$f/events.normalized.jsonl\"",
         ": > \"$f/events.normalized.jsonl\"",
@@ -184,18 +184,18 @@ fn code_under_test_never_finds_the_evidence() {
         "ln -s /etc/passwd \"$f/backend/x\"",
     ]
     .join("; ");
-    ground.case(
+    test_home.case(
         "forger",
         &format!(
             "verification_commands:\n  - run: |\n      for f in ../../../harness-runs/* {0}/harness-runs/* /proc/1/root{0}/harness-runs/*; do test -d \"$f\" && {{ echo fo\"\"und; {attacks}; }}; done\n      test ! -e {0} && test ! -e /cto/oracle && grep -q new a.txt\n",
             home.display()
         ),
     );
-    let (code, _, report) = verdict_of(&ground, "forger");
+    let (code, _, report) = verdict_of(&test_home, "forger");
     assert_eq!(code, 0, "{report:#}");
     assert_eq!(report["sandbox"]["class"], "full");
     let run_id = report["run_id"].as_str().unwrap();
-    assert_eq!(ground.json(&["verify", run_id]).0, 0);
-    let log = std::fs::read_to_string(ground.pack(run_id).join("test.log")).unwrap();
+    assert_eq!(test_home.json(&["verify", run_id]).0, 0);
+    let log = std::fs::read_to_string(test_home.pack(run_id).join("test.log")).unwrap();
     assert!(!log.contains("found"), "{log}");
 }

@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 
-use crate::ground::{Ground, TINY, write};
+use crate::test_home::{TINY, TestHome, write};
 
 const RUNS: usize = 100;
 
 #[test]
 fn a_hundred_runs_at_once_give_a_hundred_packs_that_verify() {
-    let ground = Ground::new();
-    ground.tiny();
-    let cases = ground.cases();
+    let test_home = TestHome::new();
+    test_home.tiny();
+    let cases = test_home.cases();
     let children: Vec<Child> = (0..RUNS)
         .map(|_| {
-            ground
+            test_home
                 .command(&["run", TINY, "--json", "--cases", cases.to_str().unwrap()])
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
@@ -39,34 +39,32 @@ fn a_hundred_runs_at_once_give_a_hundred_packs_that_verify() {
             "a run id was given out twice"
         );
     }
-    assert_eq!(ids.iter().cloned().collect::<Vec<_>>(), ground.packs());
+    assert_eq!(ids.iter().cloned().collect::<Vec<_>>(), test_home.packs());
     for id in &ids {
         let options = cto_evidence::verify::VerifyOptions {
             integrity_only: true,
             ..Default::default()
         };
-        let answer = cto_evidence::verify::verify(&ground.pack(id), &options);
+        let answer = cto_evidence::verify::verify(&test_home.pack(id), &options);
         assert!(answer.ok, "{id}: {:?}", answer.errors);
     }
-    assert_eq!(
-        std::fs::read_dir(ground.home().join("work"))
-            .unwrap()
-            .count(),
-        0
-    );
-    let (_, rebuilt) = ground.json(&["index", "rebuild"]);
+    for dir in ["work", "rooms"] {
+        let left = std::fs::read_dir(test_home.home().join(dir)).unwrap();
+        assert_eq!(left.count(), 0, "{dir}");
+    }
+    let (_, rebuilt) = test_home.json(&["index", "rebuild"]);
     assert_eq!(rebuilt["rebuilt"]["runs"], RUNS, "{rebuilt}");
 }
 
 #[test]
 fn two_processes_never_write_one_run() {
-    let ground = Ground::new();
-    ground.case(
+    let test_home = TestHome::new();
+    test_home.case(
         "slow",
         "verification_commands: [\"tail -f /dev/null\"]\nlimits: {wall_seconds: 30}\n",
     );
-    let cases = ground.cases();
-    let mut child = ground
+    let cases = test_home.cases();
+    let mut child = test_home
         .command(&[
             "run",
             "slow",
@@ -84,15 +82,20 @@ fn two_processes_never_write_one_run() {
         .map(Result::unwrap)
         .find(|l| l.contains("\"type\":\"git.diff.checked\""));
     assert!(started.is_some());
-    let run_id = ground.packs().remove(0);
-    let (code, answer) = ground.json(&["recover"]);
+    let run_id = test_home.packs().remove(0);
+    let (code, answer) = test_home.json(&["recover"]);
     assert_eq!(code, 0);
     assert!(
         answer.to_string().contains("live"),
         "a living run must be left alone: {answer}"
     );
-    assert!(!ground.pack(&run_id).join("attestation.dsse.json").exists());
-    let (code, _) = ground.json(&["stop", &run_id]);
+    assert!(
+        !test_home
+            .pack(&run_id)
+            .join("attestation.dsse.json")
+            .exists()
+    );
+    let (code, _) = test_home.json(&["stop", &run_id]);
     assert_eq!(code, 0);
     let _rest: Vec<_> = lines.collect();
     assert_eq!(
@@ -100,29 +103,30 @@ fn two_processes_never_write_one_run() {
         Some(143),
         "a stopped run ends after a sealed pack"
     );
-    let report: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(ground.pack(&run_id).join("report.json")).unwrap())
-            .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(
+        &std::fs::read(test_home.pack(&run_id).join("report.json")).unwrap(),
+    )
+    .unwrap();
     assert_eq!(report["status"], "blocked");
-    assert!(crate::ground::blockers(&report).contains(&"interrupted".to_owned()));
-    assert_eq!(ground.json(&["verify", &run_id]).0, 0);
+    assert!(crate::test_home::blockers(&report).contains(&"interrupted".to_owned()));
+    assert_eq!(test_home.json(&["verify", &run_id]).0, 0);
 }
 
 #[test]
 fn that_overlays_can_be_mounted_is_remembered_until_a_run_does_not_pass() {
-    let ground = Ground::new();
-    let wide = ground.case("wide", "");
+    let test_home = TestHome::new();
+    let wide = test_home.case("wide", "");
     for n in 0..120 {
         write(&wide.join(format!("workspace/data/{n}.txt")), "x\n");
     }
-    ground.case("wrong", "verification_commands: [grep -q never a.txt]\n");
-    let cases = ground.cases();
-    let run = |id: &str| ground.json(&["run", id, "--cases", cases.to_str().unwrap()]);
+    test_home.case("wrong", "verification_commands: [grep -q never a.txt]\n");
+    let cases = test_home.cases();
+    let run = |id: &str| test_home.json(&["run", id, "--cases", cases.to_str().unwrap()]);
     let (code, report) = run("wide");
     assert_eq!(code, 0, "{report}");
-    let events = ground.pack(report["run_id"].as_str().unwrap());
+    let events = test_home.pack(report["run_id"].as_str().unwrap());
     let events = std::fs::read_to_string(events.join("events.normalized.jsonl")).unwrap();
-    let note = ground.home().join("overlays");
+    let note = test_home.home().join("overlays");
     let kept = std::fs::read_to_string(&note).unwrap_or_default();
     assert_eq!(
         events.contains(r#""checks_kind":"overlay""#),
@@ -138,4 +142,52 @@ fn that_overlays_can_be_mounted_is_remembered_until_a_run_does_not_pass() {
     assert_eq!(run("wide").0, 0);
     assert_eq!(run("wrong").0, 1);
     assert!(!note.exists());
+}
+
+/// Runs the tiny case by an agent of one line, and gives exit code, report and log.
+fn by_agent(test_home: &TestHome, agent: &str) -> (i32, serde_json::Value, String) {
+    test_home.tiny();
+    let cases = test_home.cases();
+    let args = ["run", TINY, "--json", "--engine", "command", "--cases"];
+    let mut command = test_home.command(&args);
+    command.arg(cases).args(["--", "sh", "-c", agent]);
+    let out = command
+        .env("CTO_HARNESS_ALLOW_COMMAND", "1")
+        .env("CTO_HARNESS_COMMAND_STAGE", "2")
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)));
+    let pack = test_home.pack(report["run_id"].as_str().unwrap());
+    let log = std::fs::read_to_string(pack.join("events.normalized.jsonl")).unwrap();
+    (out.status.code().unwrap(), report, log)
+}
+
+#[test]
+fn a_backend_that_tells_without_end_is_recorded_or_cut_and_its_pack_verifies() {
+    let test_home = TestHome::new();
+    let line = r#"{"schema":"cto.agent/v1","type":"plan","steps":["go on"]}"#;
+    let agent = format!("echo new > a.txt; yes '{line}' | head -n 30000");
+    let (code, report, log) = by_agent(&test_home, &agent);
+    assert_eq!(code, 0, "{report}");
+    let told = log.matches("\"type\":\"backend.plan\"").count();
+    assert!(told > 0, "nothing of it was recorded");
+    let run_id = report["run_id"].as_str().unwrap();
+    assert_eq!(test_home.json(&["verify", run_id]).0, 0);
+}
+
+#[test]
+fn a_line_of_a_gigabyte_is_capped_by_name_and_its_pack_verifies() {
+    let test_home = TestHome::new();
+    let agent = "echo new > a.txt; head -c 1G /dev/zero | tr '\\0' x";
+    let (_, report, log) = by_agent(&test_home, agent);
+    assert!(
+        log.contains("\"type\":\"backend.output.capped\""),
+        "{report}"
+    );
+    let run_id = report["run_id"].as_str().unwrap();
+    let output = test_home.pack(run_id).join("backend/stdout.log");
+    // The cap of a run that names none.
+    assert!(output.metadata().unwrap().len() <= 64 << 20);
+    assert_eq!(test_home.json(&["verify", run_id]).0, 0);
 }

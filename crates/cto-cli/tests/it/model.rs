@@ -115,7 +115,7 @@ fn source() -> Source {
 
 fn terms(limits: &str) -> String {
     format!(
-        "network: model\nallowed_paths: [src/]\nverification_commands: ['grep -q new src/a.txt']\nlimits: {{wall_seconds: 120{limits}}}\n"
+        "network: model\nallowed_paths: [src/]\nverification_commands: [{{run: grep -q new src/a.txt, must_fail_before: true}}]\nlimits: {{wall_seconds: 120{limits}}}\n"
     )
 }
 

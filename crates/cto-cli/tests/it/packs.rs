@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use cto_evidence::verify::{VerifyOptions, verify};
 
-use crate::ground::{Ground, files};
+use crate::test_home::{TestHome, files};
 
 /// The first and the last byte, every line end, both sides of it, and a spread over the rest.
 fn position_classes(bytes: &[u8]) -> Vec<usize> {
@@ -26,9 +26,9 @@ fn position_classes(bytes: &[u8]) -> Vec<usize> {
 
 #[test]
 fn every_flipped_byte_of_a_real_pack_is_found() {
-    let ground = Ground::new();
-    let (_, report) = ground.json(&["run", "r1-string-slugify"]);
-    let pack = ground.pack(report["run_id"].as_str().unwrap());
+    let test_home = TestHome::new();
+    let (_, report) = test_home.json(&["run", "r1-string-slugify"]);
+    let pack = test_home.pack(report["run_id"].as_str().unwrap());
     let options = VerifyOptions {
         integrity_only: true,
         ..VerifyOptions::default()
@@ -62,9 +62,9 @@ fn every_flipped_byte_of_a_real_pack_is_found() {
 
 #[test]
 fn a_pack_is_checked_by_sha256sum_alone() {
-    let ground = Ground::new();
-    let (_, report) = ground.run_tiny();
-    let pack = ground.pack(report["run_id"].as_str().unwrap());
+    let test_home = TestHome::new();
+    let (_, report) = test_home.run_tiny();
+    let pack = test_home.pack(report["run_id"].as_str().unwrap());
     let check = || {
         Command::new("sha256sum")
             .args(["--check", "--strict", "--quiet", "SHA256SUMS"])
@@ -81,14 +81,14 @@ fn a_pack_is_checked_by_sha256sum_alone() {
 
 #[test]
 fn a_verifier_written_from_the_format_page_alone_agrees_on_real_packs() {
-    let ground = Ground::new();
+    let test_home = TestHome::new();
     let python = std::env::var("CTO_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let script =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../cto-evidence/tests/stranger/verify_pack.py");
     let agrees = |run_id: &str| {
         let out = Command::new(&python)
             .arg(&script)
-            .arg(ground.pack(run_id))
+            .arg(test_home.pack(run_id))
             .output()
             .unwrap();
         (
@@ -106,19 +106,19 @@ fn a_verifier_written_from_the_format_page_alone_agrees_on_real_packs() {
         "c-crlf",
         "c-rename-file",
     ] {
-        let (code, report) = ground.json(&["run", case]);
+        let (code, report) = test_home.json(&["run", case]);
         assert_eq!(code, 0);
         ids.push(report["run_id"].as_str().unwrap().to_owned());
     }
-    let (_, blocked) = ground.json(&["run", "r1-string-slugify", "--engine", "pi"]);
+    let (_, blocked) = test_home.json(&["run", "r1-string-slugify", "--engine", "pi"]);
     ids.push(blocked["run_id"].as_str().unwrap().to_owned());
-    let (_, failed) = ground.json(&["run", "r1-string-slugify", "--cheat", "edit-tests"]);
+    let (_, failed) = test_home.json(&["run", "r1-string-slugify", "--cheat", "edit-tests"]);
     ids.push(failed["run_id"].as_str().unwrap().to_owned());
     for id in &ids {
         let (code, told) = agrees(id);
         assert_eq!(code, Some(0), "{id}: {told}");
     }
-    let log = ground.pack(&ids[0]).join("test.log");
+    let log = test_home.pack(&ids[0]).join("test.log");
     let mut bytes = std::fs::read(&log).unwrap();
     bytes[10] ^= 1;
     std::fs::write(&log, bytes).unwrap();
@@ -127,9 +127,9 @@ fn a_verifier_written_from_the_format_page_alone_agrees_on_real_packs() {
 
 #[test]
 fn a_directory_that_is_no_pack_is_named_as_such_and_not_read_through() {
-    let ground = Ground::new();
-    ground.tiny();
-    let (code, answer) = ground.json(&["verify", ground.cases().to_str().unwrap()]);
+    let test_home = TestHome::new();
+    test_home.tiny();
+    let (code, answer) = test_home.json(&["verify", test_home.cases().to_str().unwrap()]);
     assert_eq!(code, 5);
     let errors = answer["errors"].as_array().unwrap();
     assert_eq!(errors.len(), 1, "{answer}");

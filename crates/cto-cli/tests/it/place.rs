@@ -134,8 +134,7 @@ pub(crate) fn head(id: &str) -> String {
     )
 }
 
-pub(crate) const GOOD_REST: &str =
-    "allowed_paths: [a.txt]\nverification_commands: [\"grep -q after a.txt\"]\n";
+pub(crate) const GOOD_REST: &str = "allowed_paths: [a.txt]\nverification_commands: [{run: grep -q after a.txt, must_fail_before: true}]\n";
 
 pub(crate) fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::place::{GOOD_REST, Place, Ran, sh, write};
 use crate::source::Source;
 
-const CONTRACT: &str = "allowed_paths: [src/]\nforbidden_paths: [.env]\nverification_commands: [grep -q new src/a.txt]\n";
+const CONTRACT: &str = "allowed_paths: [src/]\nforbidden_paths: [.env]\nverification_commands: [{run: grep -q new src/a.txt, must_fail_before: true}]\n";
 
 fn source() -> Source {
     let source = Source::new(&[
@@ -40,7 +40,7 @@ fn printed(ran: &Ran) -> String {
 /// Everything that could tell of a run.
 #[track_caller]
 fn holds_no_run(place: &Place) {
-    for dir in ["harness-runs", "work", "requests"] {
+    for dir in ["harness-runs", "work", "rooms", "requests"] {
         let left: Vec<_> = std::fs::read_dir(place.home().join(dir))
             .map(|entries| entries.map(|e| e.unwrap().file_name()).collect())
             .unwrap_or_default();
@@ -377,12 +377,12 @@ fn what_can_not_be_tried_again_says_so() {
     let there = Place::new().with_key();
     let file = here.path("run.tar");
     there.cto(&["import", file.to_str().unwrap()]).expect(0);
-    let error = |place: &Place, note: &str| {
-        place
-            .cto(&["rerun", "latest", "--note", note, "--json"])
-            .error()
+    let again = |place: &Place, run: &str, note: &str| {
+        place.cto(&["rerun", run, "--note", note, "--json"]).error()
     };
-    assert_eq!(error(&there, "Again."), "2 request_unknown");
+    assert_eq!(again(&there, "2", "Again."), "2 request_unknown");
+    assert_eq!(again(&there, "latest", "Again."), "2 run_unknown");
+    let error = |place: &Place, note: &str| again(place, "latest", note);
     assert_eq!(error(&here, "  "), "2 note_refused");
     assert_eq!(error(&here, &"x".repeat(20_000)), "2 note_refused");
     let token = ["ghp", "_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();

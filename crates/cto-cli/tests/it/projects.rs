@@ -26,7 +26,6 @@ fn is_installed(program: &str) -> bool {
 fn from_init_to_patch(source: &Source, work: &str, expected: &[&str], checked_by: &str) {
     let place = &source.place;
     place.cto(&["init", "repo"]).expect(0);
-    source.sh("git add -A && git commit -qm 'Set up cto'");
     place
         .cto(&["contract", "check", "repo/cto-task.yaml"])
         .expect(0);
@@ -58,16 +57,19 @@ fn from_init_to_patch(source: &Source, work: &str, expected: &[&str], checked_by
     let report = ran.json();
     assert_eq!(report["changed_files"], serde_json::json!(expected));
     assert_eq!(
-        report["verification"]["canary"]["status"],
+        report["verification"]["commands"][0]["canary"]["status"],
         "caught",
         "{}",
         log()
     );
-    assert_eq!(report["verification"]["canary"]["runner"], checked_by);
+    assert_eq!(
+        report["verification"]["commands"][0]["canary"]["runner"],
+        checked_by
+    );
     place.cto(&["verify", "latest"]).expect(0);
     source.export("change.patch");
     source.sh(
-        "git apply ../change.patch && git diff --quiet -- . && exit 1 || git commit -qam accepted",
+        "git apply ../change.patch && git diff --quiet -- . && exit 1 || git commit -qam accepted && test \"$(git status --porcelain)\" = '?? cto-task.yaml'",
     );
 }
 

@@ -14,7 +14,7 @@ fn source(files: usize) -> Source {
     }
     source.sh("git add -A && git commit -qm more");
     source.contract(
-        "allowed_paths: [src/]\nverification_commands: ['test ! -e src/part-0 && test -e src/git/file-0.txt']\n",
+        "allowed_paths: [src/]\nverification_commands: [{run: 'test ! -e src/part-0 && test -e src/git/file-0.txt', must_fail_before: true}]\n",
     );
     source
 }

@@ -5,8 +5,7 @@ use std::fs;
 use crate::place::{Ran, write};
 use crate::source::Source;
 
-pub(crate) const PLAIN: &str =
-    "allowed_paths: [src/]\nverification_commands: ['grep -q new src/a.txt']\n";
+pub(crate) const PLAIN: &str = "allowed_paths: [src/]\nverification_commands: [{run: grep -q new src/a.txt, must_fail_before: true}]\n";
 
 pub(crate) fn plain() -> Source {
     let source = Source::new(&[
@@ -68,7 +67,10 @@ fn an_honest_change_may_remove_a_file_beside_its_tests() {
     let (code, blockers, report) =
         source.work("rm src/unused.py; printf 'def a():\\n    return 2\\n' > src/a.py");
     assert_eq!((code, blockers.as_slice()), (0, &[][..]), "{report:#}");
-    assert_eq!(report["verification"]["canary"]["status"], "caught");
+    assert_eq!(
+        report["verification"]["commands"][0]["canary"]["status"],
+        "caught"
+    );
 }
 
 /// What an agent may try so that a change is not seen. Each also makes the change that is asked for.
@@ -188,26 +190,6 @@ fn the_gates_come_before_the_repository_is_looked_at() {
 }
 
 #[test]
-fn uncommitted_changes_block_only_where_the_task_may_write() {
-    let source = plain();
-    write(&source.repo().join("other.txt"), "dirty\n");
-    write(&source.repo().join("notes.txt"), "untracked\n");
-    let (code, _, report) = source.work("echo new > src/a.txt; ! grep dirty other.txt");
-    assert_eq!(code, 0, "{report:#}");
-    assert_eq!(
-        report["source"]["dirty_paths"],
-        serde_json::json!(["notes.txt", "other.txt"])
-    );
-    write(&source.repo().join("src/b.txt"), "dirty\n");
-    let (code, blockers, report) = source.work("echo new > src/a.txt");
-    assert_eq!(
-        (code, blockers.as_slice()),
-        (3, &["dirty_starting_tree".to_owned()][..])
-    );
-    assert_eq!(report["backend_process_started"], false);
-}
-
-#[test]
 fn forbidden_paths_are_absent_and_readable_ones_are_not() {
     let source = Source::new(&[
         ("src/a.txt", "old\n"),
@@ -215,7 +197,7 @@ fn forbidden_paths_are_absent_and_readable_ones_are_not() {
         ("app.lock", "locked\n"),
     ]);
     source.contract(
-        "allowed_paths: [src/]\nforbidden_paths: [.env, '*.lock']\nreadable_paths: ['*.lock']\nverification_commands: ['test ! -e .env && grep -q new src/a.txt']\n",
+        "allowed_paths: [src/]\nforbidden_paths: [.env, '*.lock']\nreadable_paths: ['*.lock']\nverification_commands: [{run: 'test ! -e .env && grep -q new src/a.txt', must_fail_before: true}]\n",
     );
     let (code, _, report) = source.work("test ! -e .env; test -z \"$(git log --all -p | grep PASSWORD)\"; cat app.lock; echo new > src/a.txt");
     assert_eq!(code, 0, "{report:#}");
@@ -318,6 +300,10 @@ fn what_is_not_there_or_not_ones_own_is_refused_by_name() {
         "2 repository_needs_stage"
     );
     assert_eq!(with(&["--", "true"]), "2 argv_unused");
+    assert_eq!(
+        with(&["--engine", "codex", "--", "true"]),
+        "2 lane_not_built_in"
+    );
     assert_eq!(with(&[]), "2 fake_needs_case");
     assert_eq!(with(&command), "2 command_missing");
     fs::create_dir(source.place.path("empty")).unwrap();

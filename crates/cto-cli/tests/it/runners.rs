@@ -6,8 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::ground::{Ground, blockers, search_path};
 use crate::place::{Place, head, write};
+use crate::test_home::{TestHome, blockers, search_path};
 
 /// Paths and texts.
 type Files<'a> = &'a [(&'a str, &'a str)];
@@ -31,11 +31,11 @@ impl Project<'_> {
         clippy::print_stdout,
         reason = "what the runners printed is shown when a test fails"
     )]
-    fn run(&self, id: &str, change: Files<'_>) -> (i32, Vec<String>, Value) {
-        let ground = Ground::new();
-        let dir = ground.cases().join(id);
+    fn run(&self, id: &str, change: Files<'_>, must_fail: bool) -> (i32, Vec<String>, Value) {
+        let test_home = TestHome::new();
+        let dir = test_home.cases().join(id);
         let case = format!(
-            "{}allowed_paths: [\"**\"]\nverification_commands: [{{run: {:?}}}]\n",
+            "{}allowed_paths: [\"**\"]\nverification_commands: [{{run: {:?}, must_fail_before: {must_fail}}}]\n",
             head(id),
             self.command
         );
@@ -46,31 +46,29 @@ impl Project<'_> {
         for (path, text) in change {
             write(&dir.join("fake").join(path), text);
         }
-        let mut command = ground.command(&["run", id, "--json", "--cases"]);
-        command.arg(ground.cases());
+        let mut command = test_home.command(&["run", id, "--json", "--cases"]);
+        command.arg(test_home.cases());
         if let Some(bin) = &self.bin {
             command.env("PATH", format!("{}:{}", bin.display(), search_path()));
         }
         let out = command.output().unwrap();
         let report: Value = serde_json::from_slice(&out.stdout)
             .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)));
-        let pack = ground.pack(report["run_id"].as_str().unwrap());
+        let pack = test_home.pack(report["run_id"].as_str().unwrap());
         let log = std::fs::read_to_string(pack.join("test.log")).unwrap_or_default();
         println!("{id}: {}\n{log}", report["verification"]);
         (out.status.code().unwrap(), blockers(&report), report)
     }
 
     fn honest_change_passes(&self) {
-        let (code, found, report) = self.run("honest", self.honest);
+        let (code, found, report) = self.run("honest", self.honest, true);
         assert_eq!((code, found.len()), (0, 0), "{:?}", report["blockers"]);
         let verification = &report["verification"];
         assert_eq!(verification["baseline_failed"], true);
-        assert_eq!(
-            verification["canary"]["status"], "caught",
-            "{}",
-            verification["canary"]
-        );
-        assert_eq!(verification["canary"]["runner"], self.runner);
+        let canary = &verification["commands"][0]["canary"];
+        assert_eq!(canary["status"], "caught", "{canary}");
+        assert_eq!(canary["runner"], self.runner);
+        assert_eq!(verification["commands"][0]["basis"], "names");
         assert_eq!(verification["level"], "inferred");
         let names = &verification["commands"][0]["tests"]["passed_names"];
         assert_eq!(names, &serde_json::json!(self.names));
@@ -78,7 +76,7 @@ impl Project<'_> {
 
     /// The change takes the runner over, so that it reports success: only the canary can tell.
     fn takeover_is_told(&self, id: &str, change: Files<'_>) {
-        let (code, found, report) = self.run(id, change);
+        let (code, found, report) = self.run(id, change, false);
         assert_eq!(code, 1, "{}", report["blockers"]);
         assert!(
             found.contains(&"verification_tampered".to_owned()),
@@ -86,8 +84,22 @@ impl Project<'_> {
         );
     }
 
+    /// The test that failed is skipped, deleted or renamed instead: what is left passes, and is refused.
+    fn must_be_mended(&self, file: &str, text: &str, name: &str, edits: [(&str, &str); 3]) {
+        for (id, (old, new)) in ["skips", "deletes", "renames"].into_iter().zip(edits) {
+            let changed = text.replace(old, new);
+            assert_ne!(changed, text, "{id}");
+            let (code, found, report) = self.run(id, &[(file, &changed)], true);
+            assert_eq!(code, 1, "{id}: {}", report["blockers"]);
+            assert_eq!(found, ["verification_failed"], "{id}");
+            let told = report["blockers"][0]["message"].as_str().unwrap();
+            let expected = format!("failed before and does not pass now: {name}");
+            assert_eq!(told, expected, "{id}");
+        }
+    }
+
     fn is_refused(&self, id: &str, change: Files<'_>, why: &str) {
-        let (code, found, report) = self.run(id, change);
+        let (code, found, report) = self.run(id, change, false);
         assert_eq!(code, 1, "{}", report["blockers"]);
         assert!(
             found.contains(&"verification_failed".to_owned()),
@@ -99,7 +111,7 @@ impl Project<'_> {
 }
 
 /// A program that a setting names or the path holds; `cargo xtask test` installs what is missing.
-fn tool(setting: &str, program: &str) -> Option<PathBuf> {
+pub(crate) fn tool(setting: &str, program: &str) -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(setting) {
         return Some(named.into());
     }
@@ -144,6 +156,14 @@ fn unittest_tells_who_is_in_control() {
         &[project.honest[0], ("test_calc.py", &fewer)],
         "passed before and no longer: test_calc.T.test_zero",
     );
+    let test = "    def test_adds(self):\n        self.assertEqual(add(2, 2), 4)\n\n";
+    let skip = "    def test_adds(self):\n        raise unittest.SkipTest('later')\n\n";
+    project.must_be_mended(
+        "test_calc.py",
+        tests,
+        "test_calc.T.test_adds",
+        [(test, skip), (test, ""), ("test_adds", "may_add")],
+    );
 }
 
 #[test]
@@ -187,6 +207,14 @@ fn pytest_tells_who_is_in_control() {
         "loses",
         &[project.honest[0], ("tests/test_calc.py", &fewer)],
         "passed before and no longer: tests/test_calc.py::test_zero",
+    );
+    let test = "def test_adds():\n    assert add(2, 2) == 4\n";
+    let skip = "def test_adds():\n    import pytest\n    pytest.skip('later')\n";
+    project.must_be_mended(
+        "tests/test_calc.py",
+        tests,
+        "tests/test_calc.py::test_adds",
+        [(test, skip), (test, ""), ("test_adds", "may_add")],
     );
 }
 
@@ -235,6 +263,18 @@ fn cargo_test_tells_who_is_in_control() {
         &[("src/lib.rs", &fewer)],
         "passed before and no longer: add_up src/lib.rs::tests::zero",
     );
+    let test = "    #[test]\n    fn adds() {\n        assert_eq!(super::add(2, 2), 4);\n    }\n\n";
+    let ignored = test.replace("#[test]", "#[test]\n    #[ignore]");
+    project.must_be_mended(
+        "src/lib.rs",
+        &wrong,
+        "add_up src/lib.rs::tests::adds",
+        [
+            (test, &ignored),
+            (test, ""),
+            ("#[test]\n    fn adds", "fn adds"),
+        ],
+    );
 }
 
 #[test]
@@ -269,6 +309,17 @@ fn node_tells_who_is_in_control() {
         &[project.honest[0], ("test/add.test.js", &fewer)],
         "passed before and no longer: zero",
     );
+    let test = "test('adds', () => assert.strictEqual(add(2, 2), 4));\n";
+    project.must_be_mended(
+        "test/add.test.js",
+        tests,
+        "adds",
+        [
+            (test, "test('adds', { skip: true }, () => {});\n"),
+            (test, ""),
+            (test, "test('renamed', () => {});\n"),
+        ],
+    );
 }
 
 #[test]
@@ -279,7 +330,7 @@ fn go_test_tells_who_is_in_control() {
     // One cache for all, or each check would build the standard library again; beside a Go of our own it stays.
     let place = tempfile::tempdir().unwrap();
     let cache = match std::env::var_os("CTO_TEST_GO") {
-        Some(_) => directory(&go).unwrap().join("../go-cache"),
+        Some(_) => directory(&go).unwrap().join("../lib/go-cache"),
         None => place.path().to_owned(),
     };
     let command = format!("GOCACHE={} GOFLAGS=-vet=off go test ./...", cache.display());
@@ -329,6 +380,18 @@ fn go_test_tells_who_is_in_control() {
         &[project.honest[0], ("sum/sum_test.go", &fewer)],
         "passed before and no longer: example.com/sum/sum.TestZero",
     );
+    let test =
+        "func TestAdds(t *testing.T) {\n\tif Add(2, 2) != 4 {\n\t\tt.Fatal(\"no\")\n\t}\n}\n";
+    project.must_be_mended(
+        "sum/sum_test.go",
+        tests,
+        "example.com/sum/sum.TestAdds",
+        [
+            (test, "func TestAdds(t *testing.T) {\n\tt.Skip()\n}\n"),
+            (test, ""),
+            ("TestAdds", "testAdds"),
+        ],
+    );
 }
 
 /// Two packages with a runner each, and a command before them that makes what both need.
@@ -362,7 +425,10 @@ fn two_runners(change: &str) -> (i32, Vec<String>, Value) {
 fn each_runner_gets_its_own_planted_test_where_all_is_made_that_they_need() {
     let (code, found, report) = two_runners("X = 2\n");
     assert_eq!((code, found.len()), (0, 0), "{:#}", report["blockers"]);
-    assert_eq!(report["verification"]["canary"]["status"], "caught");
+    for runner in [1, 2] {
+        let canary = &report["verification"]["commands"][runner]["canary"];
+        assert_eq!(canary["status"], "caught");
+    }
     let takeover = "import os, sys\nsys.stderr.write('test_it (test_it.It.test_it) ... ok\\n\\nRan 1 test in 0.001s\\n\\nOK\\n')\nsys.stderr.flush()\nos._exit(0)\n";
     let (code, found, report) = two_runners(takeover);
     assert_eq!(code, 1);

@@ -71,7 +71,7 @@ fn a_project_gets_a_contract_that_is_read_and_leaves_two_things_to_say() {
 fn doing_it_twice_changes_nothing_unless_forced() {
     let place = python();
     write(&place.path("project/.gitignore"), "*.pyc\n.env");
-    place.cto(&["init", "project"]).expect(0);
+    place.cto(&["init", "project", "--workspace"]).expect(0);
     let read = |name: &str| fs::read_to_string(place.path("project").join(name)).unwrap();
     let ignore = "*.pyc\n.env\ncto.db\ncto.db-*\n.cto-sandbox/\n.sandcastle/\n";
     assert_eq!(read(".gitignore"), ignore);
@@ -82,7 +82,7 @@ fn doing_it_twice_changes_nothing_unless_forced() {
     assert_eq!(again.error(), "2 contract_exists");
     assert_eq!(read("cto-task.yaml"), "mine\n");
     let forced = place
-        .cto(&["init", "project", "--force", "--json"])
+        .cto(&["init", "project", "--force", "--workspace", "--json"])
         .expect(0)
         .json();
     assert_eq!(read("cto-task.yaml"), first);
@@ -98,9 +98,28 @@ fn doing_it_twice_changes_nothing_unless_forced() {
 }
 
 #[test]
+fn a_project_stays_as_it_was_but_for_its_contract() {
+    let place = python();
+    write(&place.path("project/.gitignore"), ".env\n");
+    sh(
+        &place.path("project"),
+        "git add -A && git -c user.name=o -c user.email=o@example.org commit -qm first",
+    );
+    let made = place.cto(&["init", "project", "--json"]).expect(0).json();
+    assert_eq!(
+        strings(&made["proposed_ignores"]),
+        ["cto.db", "cto.db-*", ".cto-sandbox/", ".sandcastle/"]
+    );
+    sh(
+        &place.path("project"),
+        "test \"$(git status --porcelain)\" = '?? cto-task.yaml'",
+    );
+}
+
+#[test]
 fn the_example_of_settings_opens_nothing_as_it_stands() {
     let place = python();
-    place.cto(&["init", "project"]).expect(0);
+    place.cto(&["init", "project", "--workspace"]).expect(0);
     let text = fs::read_to_string(place.path("project/.env.example")).unwrap();
     assert!(text.contains("CTO_HARNESS_ALLOW_COMMAND=1"));
     // Every setting that it offers is one that the file may hold.
@@ -217,7 +236,7 @@ fn what_cannot_be_set_up_is_left_as_it_is() {
     let place = python();
     write(&place.path("elsewhere"), "mine\n");
     symlink("../elsewhere", place.path("project/.gitignore")).unwrap();
-    let ran = place.cto(&["init", "project", "--json"]);
+    let ran = place.cto(&["init", "project", "--workspace", "--json"]);
     assert_eq!(ran.error(), "2 ignore_file_unusable");
     assert!(!place.path("project/cto-task.yaml").exists());
     assert_eq!(

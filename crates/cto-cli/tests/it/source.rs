@@ -92,9 +92,25 @@ impl Source {
         (ran.code.unwrap(), codes, report)
     }
 
+    /// A file of the copy that a backend works in; nothing else is a way to reach it.
+    fn made_by_the_backend(&self, name: &str) -> std::path::PathBuf {
+        let below = |dir: &std::path::Path| {
+            let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+            entries.map(|e| e.path()).collect::<Vec<_>>()
+        };
+        loop {
+            let rooms = below(&self.place.home().join("rooms"));
+            let mut made = rooms.iter().flat_map(|run| below(run));
+            if let Some(dir) = made.find(|dir| dir.join(name).exists()) {
+                return dir.join(name);
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// Lets a script work, and does something else after it began and before it ends.
     pub(crate) fn work_while(&self, script: &str, meanwhile: impl FnOnce()) -> (i32, Vec<String>) {
-        let waiting = format!("{GIT}while [ ! -e go ]; do :; done; rm go; {script}");
+        let waiting = format!("{GIT}: > here; while [ -e here ]; do :; done; {script}");
         let mut command = self.command(&["sh", "-ec", &waiting]);
         let mut args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
         let json = args.iter().position(|a| a == "--json").unwrap();
@@ -120,12 +136,7 @@ impl Source {
             let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
             if event["type"] == "backend.started" {
                 meanwhile.take().unwrap()();
-                // The copy that it works in; nothing else is a way to reach it.
-                let run = event["run_id"].as_str().unwrap();
-                write(
-                    &self.place.home().join("work").join(run).join("copy/go"),
-                    "",
-                );
+                std::fs::remove_file(self.made_by_the_backend("here")).unwrap();
             }
             if event["type"] == "run.completed" {
                 let found = event["data"]["blockers"].as_array().unwrap();

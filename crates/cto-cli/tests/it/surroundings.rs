@@ -47,13 +47,13 @@ fn inputs_that_would_show_too_much_are_refused_before_anything_runs() {
             .any(|_| true)
     );
     write(&place.join("repo/deps/lib.txt"), "here\n");
-    source.sh("echo deps/ >> .gitignore; git commit -qam ignore");
+    source.sh("rm innocent; echo deps/ >> .gitignore; git commit -qam ignore");
     for (mode, written) in [
         ("read-only", "! touch deps/new 2>/dev/null"),
         ("copy", "echo gone > deps/lib.txt"),
     ] {
         source.contract(&format!(
-            "allowed_paths: [src/]\nverification_commands: ['grep -q here deps/lib.txt && grep -q new src/a.txt']\ninputs: [{{from: deps/, mode: {mode}}}]\n"
+            "allowed_paths: [src/]\nverification_commands: [{{run: 'grep -q here deps/lib.txt && grep -q new src/a.txt', must_fail_before: true}}]\ninputs: [{{from: deps/, mode: {mode}}}]\n"
         ));
         let (code, _, report) = source.work(&format!(
             "grep here deps/lib.txt; {written}; echo new > src/a.txt"
@@ -75,6 +75,7 @@ fn of_the_search_path_no_socket_and_nothing_of_the_source_is_shown() {
         write(&dir.join("program"), "#!/bin/sh\necho ran\n");
         crate::place::sh(dir, "chmod +x program");
     }
+    source.sh("git add tools && git commit -qm tools");
     let agent = mine.join("program");
     let run = |script: &str| {
         let mut command = source.command(&["sh", "-ec", script]);
@@ -172,7 +173,7 @@ fn read_paths_of_the_configuration_are_shown_or_refused_before_a_run_begins() {
 #[test]
 fn setup_runs_once_below_all_trees_and_may_not_change_what_is_tracked() {
     let source = plain();
-    source.contract("allowed_paths: [src/]\nsetup_commands: ['mkdir -p build; echo made > build/tool; touch /usr/x || true', 'cat build/tool']\nverification_commands: ['grep -q made build/tool && grep -q new src/a.txt']\n");
+    source.contract("allowed_paths: [src/]\nsetup_commands: ['mkdir -p build; echo made > build/tool; touch /usr/x || true', 'cat build/tool']\nverification_commands: [{run: 'grep -q made build/tool && grep -q new src/a.txt', must_fail_before: true}]\n");
     let (code, _, report) = source.work("grep made build/tool; echo new > src/a.txt");
     assert_eq!(code, 0, "{report:#}");
     assert_eq!(report["setup"].as_array().unwrap().len(), 2);
@@ -229,9 +230,30 @@ fn checks_that_misbehave_are_contained() {
         "1 dirty_ending_tree"
     );
     assert_eq!(
-        judged("while :; do :; done", "wall_seconds: 1"),
+        judged("while grep -q new src/a.txt; do :; done", "wall_seconds: 1"),
         "3 timeout"
     );
+}
+
+#[test]
+fn a_file_of_holes_counts_by_the_length_that_it_seems_to_have() {
+    let source = plain();
+    source.contract(&format!(
+        "{PLAIN}limits: {{disk_mb: 64, wall_seconds: 60}}\n"
+    ));
+    // Below what is read at most, and far above what the disk may take; where it is ignored, it would be read as well.
+    for big in ["src/big", "build/big"] {
+        let script = format!("echo new > src/a.txt; mkdir -p build; truncate -s 1G {big}");
+        let (code, blockers, report) = source.work(&script);
+        assert_eq!(
+            (code, blockers.as_slice()),
+            (3, &["limit_exceeded".to_owned()][..]),
+            "{report:#}"
+        );
+    }
+    // What fits is no matter.
+    let (code, ..) = source.work("echo new > src/a.txt; mkdir -p build; truncate -s 32M build/big");
+    assert_eq!(code, 0);
 }
 
 /// Whether a process runs that has this word in its command line.
@@ -240,4 +262,31 @@ fn alive(word: &str) -> bool {
         fs::read(entry.path().join("cmdline"))
             .is_ok_and(|line| line.split(|b| *b == 0).any(|arg| arg == word.as_bytes()))
     })
+}
+
+#[test]
+fn a_result_that_the_change_brings_along_is_refused() {
+    let source = plain();
+    source.contract(
+        "allowed_paths: [src/, out/]\nverification_commands: [{run: 'true', expect: {junit: out/report.xml}, must_fail_before: true}]\n",
+    );
+    let report = "<testsuite><testcase name=\"a\"/></testsuite>";
+    let (code, found, _) = source.work(&format!(
+        "echo new > src/a.txt; mkdir out; echo '{report}' > out/report.xml"
+    ));
+    assert_eq!(
+        (code, found.join(" ")),
+        (1, "disallowed_file_change".to_owned())
+    );
+}
+
+#[test]
+fn a_program_is_found_through_the_directory_above() {
+    let source = plain();
+    source.contract(PLAIN);
+    let tool = source.place.path("tools/agent");
+    write(&tool, "#!/bin/sh\necho new > src/a.txt\n");
+    fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let ran = source.run(&["repo/../tools/agent"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
 }

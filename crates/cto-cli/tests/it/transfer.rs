@@ -155,6 +155,59 @@ fn an_archive_is_not_trusted() {
         error(&format!("tar cf - {id} | head -c 20000 > ../x.tar")),
         "2 archive_malformed"
     );
+    // What GNU tar can write and we do not read.
+    for (script, why) in [
+        (
+            "tar cf ../x.tar ID && tar rf ../x.tar ID/test.log",
+            "taken by an earlier one",
+        ),
+        ("touch 'ID/a\\b' && tar cf ../x.tar ID", "may not hold"),
+        (
+            "touch \"ID/$(printf 'a\\001b')\" && tar cf ../x.tar ID",
+            "may not hold",
+        ),
+        (
+            "ln ID/test.log ID/more && tar cf ../x.tar ID",
+            "no regular file",
+        ),
+        (
+            "truncate -s 1T ID/more && tar -S -cf ../x.tar ID",
+            "no regular file",
+        ),
+        (
+            "tar cf ../x.tar ID && tar rf ../x.tar ID/test.log --transform 's,$,/below,'",
+            "taken by an earlier one",
+        ),
+        (
+            "tar cf ../x.tar ID --transform 's,test.log,../test.log,'",
+            "leaves the archive",
+        ),
+        (
+            "tar -P -cf ../x.tar ID --transform 's,^,/,'",
+            "leaves the archive",
+        ),
+        (
+            "tar --format=pax -cf ../x.tar ID --transform 's,test.log,../../test.log,'",
+            "leaves the archive",
+        ),
+    ] {
+        let ran = error(&script.replace("ID", &id));
+        assert_eq!(ran, "2 archive_entry_refused", "{script}");
+        let said = there.cto(&["import", "x.tar"]).err;
+        assert!(said.contains(why), "{script}: {said}");
+    }
+    // A header alone that promises more than there may be.
+    assert_eq!(
+        error(
+            "python3 -c \"import tarfile,io; t=tarfile.TarInfo('a/b'); t.size=1<<45; open('../x.tar','wb').write(t.tobuf())\""
+        ),
+        "2 archive_too_large"
+    );
+    // Names that only some file systems tell apart: each is a file of its own, and one too many.
+    for name in ["TEST.LOG", "backend/Stdout.log", "caf\u{e9}", "cafe\u{301}"] {
+        let script = format!("cp {id}/test.log {id}/{name} && tar cf ../x.tar {id}");
+        assert_eq!(error(&script), "5 pack_broken", "{name}");
+    }
     let other = "20200101T000000Z-r1-string-slugify-aaaaaa";
     assert_eq!(
         error(&format!("mv {id} {other} && tar cf ../x.tar {other}")),
@@ -236,7 +289,7 @@ fn withheld_files_stay_here_and_the_rest_verifies_there() {
         assert!(said.contains(&shown), "{said}");
     }
     for args in [
-        &["export", id, "--patch", "--json"][..],
+        &["export", id, "--patch", "--any-origin", "--json"][..],
         &["diff", id, "--json"],
     ] {
         assert_eq!(there.cto(args).error(), "2 file_withheld");
@@ -293,4 +346,85 @@ fn withheld_files_stay_here_and_the_rest_verifies_there() {
     there.cto(&["verify", id, "--integrity-only"]).expect(5);
     sh(&arrived, "rm patch.diff WITHHELD");
     there.cto(&["verify", id, "--integrity-only"]).expect(5);
+}
+
+#[test]
+fn an_import_that_was_killed_is_finished_or_undone_by_the_next_command() {
+    let here = Place::new().with_key();
+    let id = here
+        .passed()
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    // Killed when this many of its files are there: from none at all to all of them and the rename.
+    for files in 0..24 {
+        let there = Place::new().with_key();
+        let file = there.path("a.tar");
+        here.cto(&["export", "latest", "--tar", file.to_str().unwrap()])
+            .expect(0);
+        let mut import = there.command(&["import", "a.tar"]).spawn().unwrap();
+        let seen = || {
+            let all = fs::read_dir(there.path("home/incoming"))
+                .into_iter()
+                .flatten();
+            let packs = all.flatten().map(|e| e.path().join("pack"));
+            let files: usize = packs
+                .map(|p| fs::read_dir(p).map_or(0, Iterator::count))
+                .sum();
+            files + 100 * usize::from(there.pack(&id).exists())
+        };
+        while seen() < files && import.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        import.kill().unwrap();
+        import.wait().unwrap();
+        check_settled(&there, &id);
+    }
+}
+
+/// The next command leaves nothing aside, and the pack is either wholly there or not at all.
+fn check_settled(there: &Place, id: &str) {
+    let rows = there.cto(&["runs", "--json"]).expect(0).json();
+    let listed = rows["rows"].as_array().unwrap().len();
+    assert_eq!(listed, usize::from(there.pack(id).exists()));
+    let left = fs::read_dir(there.path("home/incoming")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "nothing is left aside");
+    let done = there.cto(&["import", "a.tar", "--json"]).expect(0).json();
+    assert_eq!(done["already_here"], listed == 1);
+    there.cto(&["verify", id, "--integrity-only"]).expect(0);
+}
+
+#[test]
+fn every_step_of_an_import_can_be_its_last() {
+    let here = Place::new().with_key();
+    let pack = here.passed();
+    let id = pack.file_name().unwrap().to_str().unwrap();
+    let holder = r#"{"boot_id":"x","pid":1,"start_time":1,"started_boot_ns":1}"#;
+    let aside = format!("mkdir -p home/incoming/9-0 && echo '{holder}' > home/incoming/9-0/lock");
+    let copy = format!("cp -a {} home/incoming/9-0/pack", pack.display());
+    for steps in [
+        "mkdir -p home/incoming/.new-999999999-0".to_owned(),
+        "mkdir -p home/incoming/9-0".to_owned(),
+        aside.clone(),
+        format!("{aside} && {copy} && rm home/incoming/9-0/pack/report.json"),
+        format!("{aside} && {copy}"),
+        format!(
+            "{aside} && {copy} && printf {} > home/incoming/9-0/run_id",
+            &id[..9]
+        ),
+        format!("{aside} && {copy} && printf {id} > home/incoming/9-0/run_id"),
+        format!(
+            "{aside} && {copy} && printf {id} > home/incoming/9-0/run_id && mv home/incoming/9-0/pack home/harness-runs/{id}"
+        ),
+    ] {
+        let there = Place::new().with_key();
+        let file = there.path("a.tar");
+        here.cto(&["export", id, "--tar", file.to_str().unwrap()])
+            .expect(0);
+        there.cto(&["runs"]).expect(0);
+        sh(&there.path(""), &steps);
+        check_settled(&there, id);
+    }
 }

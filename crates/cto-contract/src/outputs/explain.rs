@@ -8,6 +8,7 @@ use crate::claim::Claim;
 use crate::eligibility::Fact;
 use crate::event::ScopedPath;
 use crate::ids::{CaseId, RunId};
+use crate::trust::Origin;
 use crate::verification::CommandResult;
 use crate::words::{FaultClass, Lane, RunStatus, Stage};
 
@@ -15,6 +16,10 @@ outputs! {
     /// `cto explain`.
     ExplainOutput, ExplainTag = "cto.explain/v1" {
         pub run_id: RunId,
+        /// By the key that sealed it; null while it is not sealed.
+        pub origin: Option<Origin>,
+        /// The ledger of this home created the run and knows this very pack of it.
+        pub of_this_home: bool,
         pub case_id: CaseId,
         pub backend: Lane,
         pub stage: Stage,

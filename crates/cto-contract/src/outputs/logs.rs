@@ -5,12 +5,17 @@ use serde::Serialize;
 
 use crate::event::RunEvent;
 use crate::ids::RunId;
+use crate::trust::Origin;
 use crate::words::RunStatus;
 
 outputs! {
     /// `cto logs`.
     LogsOutput, LogsTag = "cto.logs/v1" {
         pub run_id: Option<RunId>,
+        /// By the key that sealed it; null while it is not sealed.
+        pub origin: Option<Origin>,
+        /// The ledger of this home created the run and knows this very pack of it.
+        pub of_this_home: bool,
         pub files: Vec<LogFile>,
         /// With `--events` only.
         pub events: Vec<RunEvent>,
@@ -18,6 +23,10 @@ outputs! {
     /// `cto replay`.
     ReplayOutput, ReplayTag = "cto.replay/v1" {
         pub run_id: RunId,
+        /// By the key that sealed it; null while it is not sealed.
+        pub origin: Option<Origin>,
+        /// The ledger of this home created the run and knows this very pack of it.
+        pub of_this_home: bool,
         pub events: u64,
         /// The lines that a person saw while the run went on.
         pub progress: Vec<String>,

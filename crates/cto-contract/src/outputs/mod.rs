@@ -24,10 +24,12 @@ mod gc;
 mod keys;
 mod logs;
 mod matrix;
+mod model;
 mod plan;
 mod recover;
 mod reference;
 mod settings;
+mod show;
 mod transfer;
 mod validate;
 mod why;
@@ -42,12 +44,14 @@ pub use gc::{GcItem, GcKept, GcOutput, GcProblem, GcTag, ItemKind};
 pub use keys::{KeyOutput, KeyTag, TrustListOutput, TrustListTag, TrustOutput, TrustTag};
 pub use logs::{LogFile, LogsOutput, LogsTag, ReplayOutput, ReplayTag};
 pub use matrix::{MatrixCounts, MatrixOutput, MatrixRun, MatrixTag};
+pub use model::{ScriptedModelOutput, ScriptedModelTag};
 pub use plan::{PlanOutput, PlanTag};
 pub use recover::{RecoverOutput, RecoverTag, RecoveredAs, RecoveredRun, StopOutput, StopTag};
 pub use reference::{
     SchemaRow, SchemasOutput, SchemasTag, TextOutput, TextTag, WrittenOutput, WrittenTag,
 };
 pub use settings::{ConfigOutput, ConfigTag, ConfigValue};
+pub use show::ShownReport;
 pub use transfer::{ExportKind, ExportOutput, ExportTag, ImportOutput, ImportTag};
 pub use validate::{
     BehaviourStatus, CheckedBehaviour, CheckedRow, Checks, NotCovered, NotTried,

@@ -8,6 +8,9 @@ outputs! {
     /// `cto export`.
     ExportOutput, ExportTag = "cto.export/v1" {
         pub run_id: RunId,
+        pub origin: Origin,
+        /// The ledger of this home created the run and knows this very pack of it.
+        pub of_this_home: bool,
         pub kind: ExportKind,
         /// Null when the patch stands in this document.
         pub path: Option<String>,
@@ -24,6 +27,8 @@ outputs! {
         pub path: String,
         pub status: Option<RunStatus>,
         pub origin: Origin,
+        /// The ledger of this home created the run: it came back.
+        pub of_this_home: bool,
         pub pack_digest: Option<Digest>,
         pub already_here: bool,
         /// Files of the pack that are not here because its sender withheld them.

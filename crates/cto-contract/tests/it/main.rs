@@ -17,6 +17,7 @@ fn wire_names_are_frozen() {
     }
     list!(
         RunStatus,
+        cto_contract::model_script::ModelFault,
         Lane,
         MutationMode,
         FaultClass,
@@ -36,6 +37,7 @@ fn wire_names_are_frozen() {
         SandboxChoice,
         NetworkClass,
         HistoryClass,
+        DirtySource,
         RiskClass,
         Action,
         EscalationPath,
@@ -45,6 +47,7 @@ fn wire_names_are_frozen() {
         ChangeKind,
         Scope,
         cto_contract::verification::CanaryStatus,
+        cto_contract::verification::CheckRoom,
         cto_contract::trust::Origin,
         cto_contract::order::EventProblem,
         cto_contract::verify::VerifyCode,
@@ -59,6 +62,7 @@ fn wire_names_are_frozen() {
         cto_contract::plan::TreeKind,
         cto_contract::plan::LimitSource,
         cto_contract::plan::SettingSource,
+        cto_contract::plan::HiddenReason,
     );
     writeln!(out, "artifacts: {}", artifact::REQUIRED.join(" ")).unwrap();
     writeln!(out, "stage proofs: {}", artifact::STAGE_PROOFS.join(" ")).unwrap();

@@ -7,5 +7,6 @@ mod ending;
 mod faults;
 mod forwarding;
 mod parsing;
+mod scripted;
 mod support;
 mod tls;

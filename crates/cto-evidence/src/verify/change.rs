@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cto_contract::artifact::{EVENTS, PATCH, REPORT_JSON};
 use cto_contract::blocker::BlockerCode;
-use cto_contract::event::{DiffChecked, ScopedPath};
+use cto_contract::event::{DiffChecked, PatchApplied, ScopedPath};
 use cto_contract::ids::Digest;
 use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
@@ -53,54 +53,55 @@ pub(super) fn check(
         REPORT_JSON,
         "says about the paths what git.diff.checked does not",
     );
-    let Some(taken) = facts.patch else {
-        findings.need(
-            patch.digest() == sha256(b""),
-            CODE,
-            PATCH,
-            "holds a change although no patch.applied is in the log",
-        );
-        findings.need(
-            report.change.changed_files.is_empty(),
-            CODE,
-            REPORT_JSON,
-            "names changed files although no patch was taken",
-        );
-        findings.need(
-            facts.diff.is_none(),
-            CODE,
-            EVENTS,
-            "git.diff.checked without patch.applied",
-        );
-        return;
-    };
-    if is_quarantined(report) {
-        return;
+    match facts.patch {
+        None => check_nothing_taken(report, facts, patch, findings),
+        Some(_) if is_quarantined(report) => {}
+        Some(taken) => check_taken(report, (facts, taken), contract, patch, findings),
     }
+}
+
+/// Without a patch there is no change, and nothing that could have been judged.
+fn check_nothing_taken(
+    report: &Report,
+    facts: &Facts<'_>,
+    patch: Patch<'_>,
+    findings: &mut Findings,
+) {
+    findings.need(
+        patch.digest() == sha256(b""),
+        CODE,
+        PATCH,
+        "holds a change although no patch.applied is in the log",
+    );
+    findings.need(
+        report.change.changed_files.is_empty(),
+        CODE,
+        REPORT_JSON,
+        "names changed files although no patch was taken",
+    );
+    findings.need(
+        facts.diff.is_none(),
+        CODE,
+        EVENTS,
+        "git.diff.checked without patch.applied",
+    );
+}
+
+fn check_taken(
+    report: &Report,
+    (facts, taken): (&Facts<'_>, &PatchApplied),
+    contract: Option<&TaskContract>,
+    patch: Patch<'_>,
+    findings: &mut Findings,
+) {
     findings.need(
         patch.digest() == taken.patch_digest,
         CODE,
         PATCH,
         "is not the patch that patch.applied names",
     );
-    let again = match patch {
-        Patch::There(bytes) => {
-            findings.need(
-                bytes.len() as u64 == taken.patch_bytes,
-                CODE,
-                PATCH,
-                "has another length than patch.applied says",
-            );
-            let Some(contract) = contract else { return };
-            match parse(bytes) {
-                Ok(entries) => Some(check_diff(contract, &entries)),
-                Err(error) => {
-                    findings.file(VerifyCode::PatchMalformed, PATCH, error.to_string());
-                    return;
-                }
-            }
-        }
-        Patch::Withheld(_) => facts.diff.cloned(),
+    let Some(again) = policy_again(facts, taken, contract, patch, findings) else {
+        return;
     };
     if let Some(again) = &again {
         let changed: BTreeSet<&str> = again.changed_files.iter().map(String::as_str).collect();
@@ -144,6 +145,34 @@ pub(super) fn check(
         REPORT_JSON,
         "the path policy does not follow from patch.diff and task-contract.json",
     );
+}
+
+/// The path policy by the patch itself, or by the log's word where the patch is withheld; none when it can't be made.
+fn policy_again(
+    facts: &Facts<'_>,
+    taken: &PatchApplied,
+    contract: Option<&TaskContract>,
+    patch: Patch<'_>,
+    findings: &mut Findings,
+) -> Option<Option<DiffChecked>> {
+    let bytes = match patch {
+        Patch::There(bytes) => bytes,
+        Patch::Withheld(_) => return Some(facts.diff.cloned()),
+    };
+    findings.need(
+        bytes.len() as u64 == taken.patch_bytes,
+        CODE,
+        PATCH,
+        "has another length than patch.applied says",
+    );
+    let contract = contract?;
+    match parse(bytes) {
+        Ok(entries) => Some(Some(check_diff(contract, &entries))),
+        Err(error) => {
+            findings.file(VerifyCode::PatchMalformed, PATCH, error.to_string());
+            None
+        }
+    }
 }
 
 fn check_trees(report: &Report, facts: &Facts<'_>, findings: &mut Findings) {

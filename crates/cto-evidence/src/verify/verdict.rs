@@ -143,7 +143,7 @@ fn own_digest(report: &Value) -> Option<Digest> {
     digest_of(&value).ok()
 }
 
-/// Compares report and log, field by field.
+/// Compares report and log, section by section.
 pub(super) fn check_story(
     report: &Report,
     log: &Log,
@@ -165,106 +165,118 @@ pub(super) fn check_story(
     let mut need = |holds: bool, message: &str| {
         findings.need(holds, VerifyCode::ReportMismatch, REPORT_JSON, message)
     };
+    check_start(report, log, facts, &mut need);
+    check_authority(report, facts, documents, &mut need);
+    check_backend(report, facts, &mut need);
+    check_checks(report, facts, documents, &mut need);
+}
+
+/// Takes what must hold, and what to say if it does not.
+type Need<'n> = &'n mut dyn FnMut(bool, &str);
+
+fn check_start(report: &Report, log: &Log, facts: &Facts<'_>, need: Need<'_>) {
+    let run = &report.run;
     need(
         log.events
             .first()
             .is_some_and(|e: &RunEvent| e.ts == run.run_started_at),
         "run_started_at is not the time of run.started",
     );
-    if let Some(started) = facts.started {
-        need(
-            started.conformance == run.conformance,
-            "conformance is not that of run.started",
-        );
-        need(
-            started.parent_run_id == run.parent_run_id,
-            "parent_run_id is not that of run.started",
-        );
-        need(
-            started.harness_version == run.harness_version,
-            "harness_version is not that of run.started",
-        );
-        need(
-            started.stage == report.authority.stage,
-            "stage is not that of run.started",
-        );
-        need(
-            started.mutation_mode == report.authority.mutation_mode,
-            "mutation_mode is not that of run.started",
-        );
-    }
+    let Some(started) = facts.started else { return };
     need(
-        report.authority.approval_id.as_deref() == facts.approval_id,
+        started.conformance == run.conformance,
+        "conformance is not that of run.started",
+    );
+    need(
+        started.parent_run_id == run.parent_run_id,
+        "parent_run_id is not that of run.started",
+    );
+    need(
+        started.harness_version == run.harness_version,
+        "harness_version is not that of run.started",
+    );
+    need(
+        started.stage == report.authority.stage,
+        "stage is not that of run.started",
+    );
+    need(
+        started.mutation_mode == report.authority.mutation_mode,
+        "mutation_mode is not that of run.started",
+    );
+}
+
+fn check_authority(report: &Report, facts: &Facts<'_>, documents: &Documents, need: Need<'_>) {
+    let authority = &report.authority;
+    need(
+        authority.approval_id.as_deref() == facts.approval_id,
         "approval_id is not that of approval.consumed",
     );
     need(
-        report.authority.approval_status == facts.approval_status(),
+        authority.approval_status == facts.approval_status(),
         "approval_status is not what the log says",
     );
     if let Some(event) = facts.contract {
         need(
-            event.contract_digest == report.authority.contract_digest,
+            event.contract_digest == authority.contract_digest,
             "contract_digest is not that of task.contract.created",
         );
-        let file = documents
-            .contract_value
-            .as_ref()
-            .and_then(|v| digest_of(v).ok());
+        let value = documents.contract_value.as_ref();
+        let file = value.and_then(|v| digest_of(v).ok());
         need(
-            file.as_ref() == Some(&report.authority.contract_digest),
+            file.as_ref() == Some(&authority.contract_digest),
             "contract_digest is not that of task-contract.json",
         );
     }
-    need(
-        report.backend.identity.as_ref() == facts.plan.map(|p| &p.identity),
-        "identity is not that of plan.updated",
-    );
-    let identity_digest = report
-        .backend
-        .identity
-        .as_ref()
-        .and_then(|i| digest_of(i).ok());
-    need(
-        identity_digest == report.backend.identity_digest,
-        "identity_digest is not that of identity",
-    );
-    need(
-        report.backend.launched
-            == facts.plan.map(|p| {
-                let started = facts.backend_started;
-                p.plan
-                    .launched(started.and_then(|s| s.version_output.as_ref()))
-            }),
-        "launched is not what plan.updated says",
-    );
     let permitted = documents.contract.as_ref().map(|c| &c.permitted_actions);
     let is_forbidden = |action: &&Action| permitted.is_none_or(|p| !p.contains(action));
     let attempted = facts.attempted.iter().filter(is_forbidden);
     need(
-        attempted.eq(&report.authority.forbidden_actions_attempted),
+        attempted.eq(&authority.forbidden_actions_attempted),
         "forbidden_actions_attempted is not what sandbox.denied says",
     );
-    if let Some(event) = facts.backend_started {
-        need(
-            Some(&event.identity_digest) == report.backend.identity_digest.as_ref(),
+}
+
+fn check_backend(report: &Report, facts: &Facts<'_>, need: Need<'_>) {
+    let backend = &report.backend;
+    need(
+        backend.identity.as_ref() == facts.plan.map(|p| &p.identity),
+        "identity is not that of plan.updated",
+    );
+    let identity = backend.identity.as_ref();
+    need(
+        identity.and_then(|i| digest_of(i).ok()) == backend.identity_digest,
+        "identity_digest is not that of identity",
+    );
+    let version = facts
+        .backend_started
+        .and_then(|s| s.version_output.as_ref());
+    need(
+        backend.launched == facts.plan.map(|p| p.plan.launched(version)),
+        "launched is not what plan.updated says",
+    );
+    match facts.backend_started {
+        Some(event) => need(
+            Some(&event.identity_digest) == backend.identity_digest.as_ref(),
             "identity_digest is not that of backend.started",
-        );
-    } else {
-        need(
-            !report.backend.backend_process_started,
+        ),
+        None => need(
+            !backend.backend_process_started,
             "backend_process_started without backend.started",
-        );
+        ),
     }
-    if let Some(event) = facts.verification {
-        need(
-            event.verification == report.checks.verification,
+}
+
+fn check_checks(report: &Report, facts: &Facts<'_>, documents: &Documents, need: Need<'_>) {
+    let verification = &report.checks.verification;
+    match facts.verification {
+        Some(event) => need(
+            event.verification == *verification,
             "verification is not that of verification.completed",
-        );
-    } else {
-        need(
-            report.checks.verification.passed.is_none(),
+        ),
+        None => need(
+            verification.passed.is_none(),
             "verification has a verdict without verification.completed",
-        );
+        ),
     }
     if let (Some(event), Some(contract)) = (facts.verification, &documents.contract) {
         let recorded = &event.verification;
@@ -274,7 +286,7 @@ pub(super) fn check_story(
         );
     }
     need(
-        report.checks.tests_passed == report.checks.verification.passed,
+        report.checks.tests_passed == verification.passed,
         "tests_passed and verification.passed differ",
     );
 }

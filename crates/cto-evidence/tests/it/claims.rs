@@ -4,7 +4,7 @@ use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::claim::{Basis, Claim, ClaimKind};
 use cto_contract::event::{EventKind, EventType};
 use cto_contract::report::Report;
-use cto_contract::verification::{CanaryStatus, Verification};
+use cto_contract::verification::{CanaryStatus, CheckRoom, Verification};
 use cto_contract::words::{ClaimLevel, SandboxClass};
 
 use crate::sample::{self, Pack, Plan};
@@ -59,7 +59,9 @@ fn every_level_follows_from_its_own_event() {
     };
     let passed_before: Edit = |kind| {
         if let EventKind::VerificationCompleted(checks) = kind {
-            checks.verification.baseline_failed = Some(false);
+            for before in &mut checks.verification.baseline {
+                before.passed = true;
+            }
         }
     };
     let hidden: Edit = |kind| {
@@ -217,11 +219,40 @@ fn checks_that_are_said_to_pass_must_have_passed() {
             lie(|v| v.commands[0].exit_code = Some(1)),
         ),
         ("nothing ran", lie(|v| v.commands.clear())),
-        ("a test is lost", lie(|v| v.lost_tests.push("a".to_owned()))),
+        (
+            "a test is lost",
+            lie(|v| {
+                let tests = v.baseline[0].tests.as_mut().unwrap();
+                tests.passed_names = vec!["a".to_owned()];
+            }),
+        ),
+        (
+            "what had to be mended is skipped",
+            lie(|v| {
+                let [before, now] = [&mut v.baseline[0], &mut v.commands[0]];
+                before.tests.as_mut().unwrap().failed_names = vec!["a".to_owned()];
+                now.tests.as_mut().unwrap().skipped_names = vec!["a".to_owned()];
+            }),
+        ),
         ("a level too high", lie(|v| v.level = ClaimLevel::Verified)),
         (
+            "a command's level too high",
+            lie(|v| {
+                v.commands[0].level = ClaimLevel::Verified;
+                v.level = ClaimLevel::Verified;
+            }),
+        ),
+        (
+            "a room of its own for what is no oracle",
+            lie(|v| {
+                v.commands[0].room = CheckRoom::Own;
+                v.commands[0].level = ClaimLevel::Verified;
+                v.level = ClaimLevel::Verified;
+            }),
+        ),
+        (
             "the canary was swallowed",
-            lie(|v| v.canary.as_mut().unwrap().status = CanaryStatus::Swallowed),
+            lie(|v| v.commands[0].canary.as_mut().unwrap().status = CanaryStatus::Swallowed),
         ),
     ];
     let packs = cases.map(|(name, pack)| {

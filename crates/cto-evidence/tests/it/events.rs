@@ -13,7 +13,7 @@ use crate::stranger::agree;
 use crate::{check, codes};
 
 /// Gives a run the verdict of the rules.
-fn concluded(mut plan: Plan) -> Plan {
+pub(crate) fn concluded(mut plan: Plan) -> Plan {
     plan.events
         .retain(|(_, k)| !matches!(k, EventKind::RunCompleted(_)));
     let verdict = conclude(&replay(&read_log(&plan.log()).unwrap().events).unwrap());

@@ -11,6 +11,7 @@ mod binary;
 mod chain;
 mod claims;
 mod decisions;
+mod derived;
 mod events;
 mod flips;
 mod forge;

@@ -23,8 +23,8 @@ use cto_contract::task::TaskContract;
 use cto_contract::time::Utc;
 use cto_contract::verification::{Canary, CanaryStatus, CommandResult, TestCounts, Verification};
 use cto_contract::words::{
-    BackendCompletion, ClaimLevel, EscalationPath, FaultClass, Lane, MutationMode, NetworkClass,
-    RiskClass, RunStatus, SandboxClass, Stage,
+    BackendCompletion, EscalationPath, FaultClass, Lane, MutationMode, NetworkClass, RiskClass,
+    RunStatus, SandboxClass, Stage,
 };
 use cto_evidence::canonical::{decision_id, digest_of, sha256};
 use cto_evidence::key::SigningKey;
@@ -114,46 +114,40 @@ pub(crate) fn sandbox() -> SandboxPlan {
         class: SandboxClass::Full,
         layers: vec![layer],
         writable_roots: vec!["$WORKSPACE".to_owned()],
+        hidden_paths: Vec::new(),
         read_paths: Vec::new(),
     }
 }
 
+/// A check that failed before and passes now, as the rules judge it.
 pub(crate) fn verification() -> Verification {
-    let command = CommandResult {
-        command: "python3 -m unittest -q".to_owned(),
-        exit_code: Some(0),
-        signal: None,
-        passed: true,
-        seconds: 0.30000000000000004,
-        tests: Some(TestCounts {
-            ran: 2,
-            passed: 2,
-            ..TestCounts::default()
-        }),
-        timed_out: false,
-        output_capped: false,
-        level: ClaimLevel::Inferred,
-        reason: None,
+    let tests = |passed: u64| TestCounts {
+        ran: 2,
+        passed,
+        failed: 2 - passed,
+        unnamed_failures: 2 - passed,
+        ..TestCounts::default()
     };
-    Verification {
-        passed: Some(true),
-        baseline: vec![CommandResult {
-            exit_code: Some(1),
-            passed: false,
-            seconds: 1e-7,
-            ..command.clone()
-        }],
-        commands: vec![command],
-        baseline_failed: Some(true),
-        lost_tests: Vec::new(),
+    let run = contract().verification_commands[0].run.clone();
+    let before = CommandResult {
+        exit_code: Some(1),
+        seconds: 1e-7,
+        tests: Some(tests(1)),
+        ..CommandResult::unknown(&run)
+    };
+    let after = CommandResult {
+        exit_code: Some(0),
+        seconds: 0.30000000000000004,
+        tests: Some(tests(2)),
         canary: Some(Canary {
             status: CanaryStatus::Caught,
-            runner: Some("unittest".to_owned()),
+            runner: "unittest".to_owned(),
             detail: "failed as it must".to_owned(),
         }),
-        level: ClaimLevel::Inferred,
-        not_run: None,
-    }
+        ..CommandResult::unknown(&run)
+    };
+    let judgement = cto_rules::checks::judge(&contract(), vec![before], vec![after]);
+    judgement.verification
 }
 
 /// A fact of a gate that is passed, or of one that is not.
@@ -318,6 +312,7 @@ pub(crate) fn pass() -> Plan {
         }],
         oddities: Vec::new(),
         residue: Residue::default(),
+        clone_check: None,
         scratch_git: false,
         blockers: Vec::new(),
     }));
@@ -382,6 +377,7 @@ pub(crate) fn blocked() -> Plan {
         mutation_mode: MutationMode::CopiedFixture,
         case_executed: false,
         blockers: blockers.clone(),
+        baseline: Vec::new(),
     }));
     add(EventKind::RunCompleted(RunCompleted {
         status: RunStatus::Blocked,
@@ -416,7 +412,7 @@ pub(crate) fn recovered() -> Plan {
     plan.patch.clear();
     let blockers = vec![Blocker::new(
         BlockerCode::Interrupted,
-        "",
+        Step::Change.as_str(),
         "the harness died",
     )];
     plan.events.push((

@@ -6,6 +6,7 @@ use cto_contract::artifact::{Freshness, FreshnessSource, REPORT_JSON};
 use cto_contract::event::EventKind;
 use cto_contract::report::Report;
 use cto_contract::words::Lane;
+use cto_evidence::again::{page, trace_lines};
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_evidence::chain::{LineChain, read_log};
 use cto_evidence::seal::{SealInput, seal};
@@ -24,8 +25,9 @@ impl Plan {
         let input = ReportInput {
             contract_digest: digest_of(&self.contract).unwrap(),
             identity_digest: (state.plan.as_ref()).map(|p| digest_of(&p.identity).unwrap()),
-            finished_at: at(30),
-            wall_seconds: 123.456e-9,
+            finished_at: state.last_at,
+            // Between the trace and the page, and with many digits.
+            wall_seconds: 20.000000123456,
         };
         report(&state, state.completed.as_ref().unwrap(), &input)
     }
@@ -41,7 +43,11 @@ impl Plan {
         let mut out = Vec::new();
         for (n, (actor, kind)) in self.events.iter().enumerate() {
             // The wall clock goes back once: that is no error.
-            let ts = if n == 3 { at(1) } else { at(n as i64) };
+            let ts = match n {
+                3 => at(1),
+                n if n + 1 == self.events.len() => at(30),
+                n => at(n as i64),
+            };
             out.extend(chain.append(ts, *actor, kind.clone()).unwrap().bytes);
         }
         out
@@ -61,7 +67,10 @@ impl Plan {
         });
         let mut files: BTreeMap<String, Vec<u8>> = BTreeMap::from([
             ("events.normalized.jsonl".to_owned(), self.log()),
-            ("trace.jsonl".to_owned(), b"{}\n".to_vec()),
+            (
+                "trace.jsonl".to_owned(),
+                trace_lines(&read_log(&self.log()).unwrap().events).unwrap(),
+            ),
             ("patch.diff".to_owned(), self.patch.clone()),
             ("test.log".to_owned(), b"ok\n".to_vec()),
             (
@@ -72,7 +81,10 @@ impl Plan {
                 "task-contract.json".to_owned(),
                 to_canonical(&self.contract).unwrap(),
             ),
-            ("report.md".to_owned(), b"# Run\n".to_vec()),
+            (
+                "report.md".to_owned(),
+                page(&self.report(), Some(&self.contract)),
+            ),
         ]);
         files.extend(self.backend_files.clone());
         let mut report = self.report();

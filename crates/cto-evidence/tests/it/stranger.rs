@@ -4,14 +4,14 @@ use std::path::Path;
 use std::process::Output;
 
 use cto_contract::artifact::{ATTESTATION, EVENTS, REPORT_JSON, SHA256SUMS};
-use cto_contract::blocker::{Blocker, BlockerCode};
-use cto_contract::event::{EventKind, RunCompleted};
-use cto_contract::words::{FaultClass, RunStatus};
+use cto_contract::event::EventKind;
+
 use cto_evidence::canonical::{decision_id, digest_of, sha256};
 use cto_rules::patch::parse;
 use cto_rules::paths::check_diff;
 
 use crate::check;
+use crate::events::concluded;
 use crate::forge::put;
 use crate::sample::{self, Pack, Plan, key};
 
@@ -200,18 +200,13 @@ fn both_refuse_what_is_wrong() {
     agree(&packs.take(), false);
 }
 
-/// A failed run whose patch is this one, judged by our rules.
+/// A run whose patch is this one, judged by our rules.
 fn judged(patch: &str, edit: impl FnOnce(&mut cto_contract::task::TaskContract)) -> Plan {
     let mut plan = sample::pass();
     edit(&mut plan.contract);
     let contract = plan.contract.clone();
     let checked = check_diff(&contract, &parse(patch.as_bytes()).unwrap());
     plan.patch = patch.as_bytes().to_vec();
-    let blockers = vec![Blocker::new(
-        BlockerCode::VerificationFailed,
-        "",
-        "for this test",
-    )];
     for (_, kind) in &mut plan.events {
         if let EventKind::TaskContractCreated(data) = kind {
             data.contract_digest = digest_of(&contract).unwrap();
@@ -234,16 +229,9 @@ fn judged(patch: &str, edit: impl FnOnce(&mut cto_contract::task::TaskContract))
                 .collect();
         } else if let EventKind::GitDiffChecked(data) = kind {
             *data = checked.clone();
-        } else if let EventKind::RunCompleted(data) = kind {
-            *data = RunCompleted {
-                status: RunStatus::Fail,
-                blockers: blockers.clone(),
-                failure_reason: Some("verification failed".to_owned()),
-                fault_class: FaultClass::Agent,
-            };
         }
     }
-    plan
+    concluded(plan)
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn a_lie_with_all_digests_made_right_needs_the_key() {
     assert!(after(forge).contains(&"statement_mismatch"));
     // Another key signs it: whoever knows the right key is not deceived.
     let pack = sample::blocked().seal();
-    pack.forge_report(|r| r["title"] = "another".into());
+    pack.forge_report(|r| r["later_field"] = "another".into());
     pack.forge_sums();
     pack.forge_statement(&key(66), |_| {});
     assert_eq!(codes(&check(&pack)), ["origin_unknown"]);

@@ -8,7 +8,7 @@ EMPTY = {"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", "473a0f4c3be8a93681a267e3b1
 NO_NEWLINE = b"\\ No newline at end of file"
 ESCAPES = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13, b'"': 34, b"\\": 92}
 RUNNER_FILES = {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg", "noxfile.py",
-                ".coveragerc", ".mocharc", ".npmrc", "go.work", ".cargo"}
+                ".coveragerc", ".mocharc", ".npmrc", "go.work", "rust-toolchain", "rust-toolchain.toml", "node.config.json", ".cargo"}
 RUNNER_STARTS = ("jest.config.", "vitest.config.", "karma.conf.", ".mocharc.")
 RUNNER_PAIRS = {(".cargo", "config"), (".cargo", "config.toml"), (".config", "nextest.toml")}
 STEERING_FILES = {"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", ".mcp.json", ".cursorrules",
@@ -315,7 +315,10 @@ def is_bad_link(path, target):
 def is_runner(path):
     parts = path.split("/")
     name, pair = parts[-1], tuple(parts[-2:])
-    module = re.compile(r"(sitecustomize|usercustomize)(\..*)?", re.DOTALL)
+    module = re.compile(r"(sitecustomize|usercustomize|pytest|_pytest|pluggy)(\..*)?", re.DOTALL)
+    git = re.compile(r"\.gitattributes|gitatt~[0-9]|\.gitignore|gitign~[0-9]")
+    if any(git.fullmatch(plain(piece)) for piece in folded(name).split("\\")):
+        return True
     return (any(p.startswith("unittest") or module.fullmatch(p) for p in parts) or name.endswith(".pth") or name in RUNNER_FILES
             or name.startswith(RUNNER_STARTS) or pair in RUNNER_PAIRS)
 
@@ -364,7 +367,9 @@ def shown(path):
 def judge_patch(patch, contract):
     """What `git.diff.checked` must say."""
     allowed = contract.get("allowed_paths", contract.get("allowed_writes", []))
-    lists = [[Pattern(p) for p in patterns] for patterns in (allowed, contract.get("forbidden_paths", []), contract.get("frozen_paths", []))]
+    results = [command["expect"]["junit"] for command in contract.get("verification_commands", []) if command.get("expect", {}).get("junit")]
+    frozen = contract.get("frozen_paths", []) + results
+    lists = [[Pattern(p) for p in patterns] for patterns in (allowed, contract.get("forbidden_paths", []), frozen)]
     scopes = [(shown(e["path"]), scope_of(e, *lists)) for e in read_patch(patch)]
     against = {"forbidden", "frozen", "runner_file", "steering_file", "never_allowable"}
     return {

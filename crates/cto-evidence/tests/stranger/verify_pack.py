@@ -331,18 +331,66 @@ def order_breaches(events):
 
 # --- 8. to 11. ---------------------------------------------------------------------------------------------------------
 
+ORACLE = re.compile(
+    r"""(?:exec )?(?:timeout \d+ )?(?:(?:(?:/usr)?/bin/)?(?:(?:sh|dash|bash)(?: -[eux]+)*|node|nodejs|perl|ruby"""
+    r"""|(?:python|python3[.\d]*)(?: -[BEIOPSqsu]+)*) )?"?\$(?:CTO_ORACLE|\{CTO_ORACLE\})/[\w./-]+"?(?: [\w./-]+| '[^']*')*""", re.A)
+
+
+def level_of(result):
+    """8. How well one result is supported: by its line, where it ran, and what is known of its tests."""
+    if ORACLE.fullmatch(result["command"]) and "/../" not in result["command"] and result["room"] == "own":
+        return "verified"
+    return "inferred" if result["tests"] or (result.get("canary") or {}).get("status") == "caught" else "self_reported"
+
+
+def names(result, kind):
+    return set((result.get("tests") or {}).get(kind + "_names", []))
+
+
+def same(result, results):
+    """8. The result of the same command, or of the same part of one."""
+    return next((r for r in results if (r["command"], r.get("part")) == (result["command"], result.get("part"))), None)
+
+
+def only_old(command, before, now):
+    """8. Whether a command failed as before: the same exit code, and only tests that failed then."""
+    told = lambda r: names(r, "failed") and not r["tests"].get("unnamed_failures", 0)
+    return (before and not command["must_fail_before"] and before["exit_code"] == now["exit_code"] is not None
+            and told(before) and told(now) and names(now, "failed") <= names(before, "failed"))
+
+
+def keeps_tests(command, before, now):
+    """8. Whether no test is lost, new to fail, or left as it was where it had to be mended."""
+    then, tests, may_go = before["tests"], now["tests"], set(command["expect"].get("removed_tests", []))
+    if not (then and tests):
+        return True
+    lost = (names(before, "passed") | names(before, "failed")) - names(now, "passed") - names(now, "failed") - may_go
+    gone = names(before, "skipped") - names(now, "passed") - names(now, "failed") - names(now, "skipped") - may_go
+    new = names(now, "failed") - (set() if command["must_fail_before"] else names(before, "failed"))
+    fewer = len(names(before, "passed")) < then["passed"] and tests["passed"] + len(may_go) < then["passed"]
+    return not (lost or gone or new or fewer)
+
+
 def judge_again(contract, seen):
     """8. Whether the recorded checks passed, and their level."""
     if seen.get("not_run") is not None:
         return None, "absent"
-    after, wanted = seen["commands"], contract["verification_commands"]
-    could = lambda r: (r["passed"] and not r["timed_out"] and r["signal"] is None
-                       and any((c["run"], c["expect"]["exit"]) == (r["command"], r["exit_code"]) for c in wanted))
-    failed_before = lambda c: next((not r["passed"] for r in seen["baseline"] if r["command"] == c["run"]), False)
-    passed = (bool(after) and all(map(could, after)) and len(after) == sum(c["repeat"] for c in wanted)
-              and all(failed_before(c) for c in wanted if c["must_fail_before"])
-              and not seen["lost_tests"] and (seen["canary"] or {}).get("status") != "swallowed")
-    levels = [r["level"] for r in after]
+    after, wanted, passed = seen["commands"], contract["verification_commands"], bool(seen["commands"])
+    for c in wanted:
+        own, before = ([r for r in rs if r["command"] == c["run"]] for rs in (after, seen["baseline"]))
+        parts = list(dict.fromkeys(r["part"] for r in own if r.get("part")))
+        bare = lambda text: text.replace(" ", "").replace("\t", "")
+        passed &= not parts or bare("&&".join(parts)) == bare(c["run"])
+        passed &= len(own) >= c["repeat"] * max(1, len(parts))
+        passed &= not c["must_fail_before"] or any(not r["passed"] for r in before)
+        for r in own:
+            then = same(r, before)
+            passed &= r["exit_code"] == c["expect"]["exit"] or bool(only_old(c, then, r))
+            passed &= then is None or keeps_tests(c, then, r)
+    passed = bool(passed) and all(
+        r["passed"] and not r["timed_out"] and r["signal"] is None and r["command"] in [c["run"] for c in wanted]
+        and (r.get("canary") or {}).get("status") != "swallowed" and r["level"] == level_of(r) for r in after)
+    levels = [level_of(r) for r in after]
     return passed, "absent" if not passed else "verified" if "verified" in levels else min(levels, key=LEVELS.index)
 
 
@@ -365,7 +413,9 @@ def claims(value_of, status):
           PATCH, "patch.applied", "verification.completed")
     seen = checks.get("verification", {})
     claim("checks_pass", seen.get("passed"), seen.get("level"), "test.log", "verification.completed")
-    claim("checks_fail_before", seen.get("passed") and seen["baseline_failed"], seen.get("level"), "test.log", "verification.completed")
+    old = [t["command"] for t in seen.get("changed_tests", []) if t["change"] == "old_failure"]
+    before = any(not r["passed"] and r.get("part", r["command"]) not in old for r in seen.get("baseline", []))
+    claim("checks_fail_before", seen.get("passed") and before, seen.get("level"), "test.log", "verification.completed")
     if source or (value_of.get("plan.updated") or {"plan": {}})["plan"].get("source"):
         same = source and source["fingerprint_before"] == source["fingerprint_after"]
         claim("source_unchanged", same, "verified", "source.checked")

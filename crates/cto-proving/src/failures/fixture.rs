@@ -4,7 +4,7 @@ use cto_contract::blocker::{BlockerCode, Row};
 use cto_contract::event::Step;
 use cto_runner::SandboxAsk;
 
-/// One way to trigger a blocker. All of it is data; `ground` acts on it.
+/// One way to trigger a blocker. All of it is data; `site` acts on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Fixture {
     pub blocker: BlockerCode,

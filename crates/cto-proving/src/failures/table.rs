@@ -1,4 +1,4 @@
-//! All fixtures, the ground that they share, and the blockers that have none.
+//! All fixtures, the site that they share, and the blockers that have none.
 
 mod gates;
 mod runs;
@@ -29,7 +29,7 @@ pub(super) const CONTRACT_TERMS: &[(&str, &str)] = &[
     ("forbidden_actions", ALL_ACTIONS),
     (
         "verification_commands",
-        "['python3 -m unittest', 'grep -q new src/a.txt']",
+        "['python3 -m unittest', {run: 'grep -q new src/a.txt', must_fail_before: true}]",
     ),
     ("limits", "{wall_seconds: 60}"),
 ];
@@ -39,7 +39,10 @@ pub(super) const CASE_TERMS: &[(&str, &str)] = &[
     ("instruction", "Write new into src/a.txt."),
     ("allowed_paths", "[src/]"),
     ("forbidden_actions", ALL_ACTIONS),
-    ("verification_commands", "['grep -q new src/a.txt']"),
+    (
+        "verification_commands",
+        "[{run: 'grep -q new src/a.txt', must_fail_before: true}]",
+    ),
     ("limits", "{wall_seconds: 60}"),
 ];
 
@@ -156,10 +159,6 @@ pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
     (
         BlockerCode::TrustRolledBack,
         "trust is not written from the ledger yet, so no file can differ from it",
-    ),
-    (
-        BlockerCode::BaselineBroken,
-        "what the checks show on the untouched tree is recorded and not yet judged before the start",
     ),
     (
         BlockerCode::RollbackNotExact,

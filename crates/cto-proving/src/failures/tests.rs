@@ -24,8 +24,8 @@ fn seen(name: &str) -> (TempDir, Seen) {
         only: Vec::new(),
     };
     let fixture = named(name);
-    let ground = Ground::make(fixture, name, dir.path(), &options).unwrap();
-    let seen = ground.run(fixture, &StopToken::new().unwrap()).unwrap();
+    let site = FixtureSite::make(fixture, name, dir.path(), &options).unwrap();
+    let seen = site.run(fixture, &StopToken::new().unwrap()).unwrap();
     (dir, seen)
 }
 

@@ -9,7 +9,7 @@ use cto_evidence::canonical::digest_of;
 
 use super::scene::Scene;
 use super::task::contract_text;
-use crate::failures::ground::{GroundError, private, put};
+use crate::failures::site::{SiteError, private, put};
 
 pub(super) const NUMBER: u8 = 58;
 /// The name of the approval that there never was.
@@ -107,7 +107,7 @@ echo '{"schema":"cto.agent/v1","type":"review","verdict":"accept","note":"approv
 "#;
 
 /// Lays grants for the very contract of the scene wherever one might be looked for.
-pub(super) fn lay(scene: &Scene, place: &Path) -> Result<(), GroundError> {
+pub(super) fn lay(scene: &Scene, place: &Path) -> Result<(), SiteError> {
     let contract = TaskContract::read("contract", contract_text(scene).as_bytes())?;
     let grant = serde_json::json!({
         "schema": "cto.approval/v1",

@@ -6,9 +6,9 @@ use cto_contract::event::{EventKind, EventType, SandboxDenied};
 use cto_contract::words::{ApprovalStatus, RunStatus};
 
 use super::corpus::Behaviour;
-use super::ground::Played;
 use super::lines::Lines;
 use super::scene::{Claim, Meddling, Program, Scene};
+use super::site::Played;
 use crate::failures::check::{Pack, Seen, digests, freshness};
 
 const STDOUT: &str = "backend/stdout.log";

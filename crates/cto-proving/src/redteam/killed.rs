@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::ground::{Ground, variables};
 use super::machine::Machine;
+use super::site::{SceneSite, variables};
 use super::task::contract_text;
 use super::{Options, scenes};
 use crate::failures::check::Seen;
-use crate::failures::ground::{GroundError, private, put};
+use crate::failures::site::{SiteError, private, put};
 
 /// What the agent locks whose harness is killed.
 const HELD: &str = "rt66-held";
@@ -23,25 +23,25 @@ pub(crate) fn kill_supervisor(
     directory: &Path,
     options: &Options,
     machine: &Machine,
-) -> Result<Seen, GroundError> {
+) -> Result<Seen, SiteError> {
     let scene = &scenes::SUPERVISOR_KILLED;
-    let ground = Ground::make(scene, directory, options, machine)?;
-    let contract = ground.place.join("contract.yaml");
+    let site = SceneSite::make(scene, directory, options, machine)?;
+    let contract = site.place.join("contract.yaml");
     put(&contract, &contract_text(scene), 0o644)?;
     // The directory of the configuration is one below what its variable names.
-    let config = ground.place.join("config-of-its-own");
+    let config = site.place.join("config-of-its-own");
     private(&config.join("cto"))?;
-    let look = |source| GroundError::Look {
-        path: ground.place.clone(),
+    let look = |source| SiteError::Look {
+        path: site.place.clone(),
         source,
     };
     let mut troubles = Vec::new();
-    let mut harness = ground
+    let mut harness = site
         .start_harness(&options.program, &contract, &config)
         .map_err(look)?;
     let deadline = Instant::now() + KILL_WAIT;
     let held = wait_for(deadline, || match harness.try_wait() {
-        Ok(None) => held_lock(&ground.harness.home.work()),
+        Ok(None) => held_lock(&site.harness.home.rooms()),
         // It ended by itself: nobody will hold anything.
         Ok(Some(_)) | Err(_) => None,
     });
@@ -56,12 +56,12 @@ pub(crate) fn kill_supervisor(
             }
         }
     }
-    let recovered = cto_runner::recover_all(&ground.harness)
+    let recovered = cto_runner::recover_all(&site.harness, cto_runner::Search::All)
         .map_err(|e| look(io::Error::other(cto_runner::error_chain(&e))))?;
     let pack = recovered
         .iter()
         .find_map(|one| match one {
-            cto_runner::Recovered::Sealed { run_id, .. } => Some(ground.harness.home.pack(run_id)),
+            cto_runner::Recovered::Sealed { run_id, .. } => Some(site.harness.home.pack(run_id)),
             cto_runner::Recovered::Live { .. }
             | cto_runner::Recovered::Cleared { .. }
             | cto_runner::Recovered::Discarded { .. }
@@ -72,16 +72,16 @@ pub(crate) fn kill_supervisor(
                 "nothing was recovered: {troubles:?}"
             )))
         })?;
-    troubles.extend(ground.left_behind().map_err(look)?);
+    troubles.extend(site.left_behind().map_err(look)?);
     Ok(Seen {
         pack,
-        trusted: ground.harness.config.trusted.clone(),
+        trusted: site.harness.config.trusted.clone(),
         outside: Vec::new(),
         troubles,
     })
 }
 
-impl Ground<'_> {
+impl SceneSite<'_> {
     #[expect(
         clippy::disallowed_methods,
         reason = "a harness as its operator starts it: in a sandbox of ours it could make none of its own"
@@ -126,14 +126,20 @@ fn wait_for<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option
 fn held_lock(work: &Path) -> Option<fs::File> {
     let mut dirs = vec![work.to_owned()];
     while let Some(dir) = dirs.pop() {
-        for entry in fs::read_dir(dir).ok()?.flatten() {
+        // What an overlay keeps for itself is closed, also to its owner; the lock is elsewhere then.
+        let Ok(entries) = fs::read_dir(dir) else {
+            continue;
+        };
+        for entry in entries.flatten() {
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
             if kind.is_dir() {
                 dirs.push(entry.path());
             } else if kind.is_file() && entry.file_name() == HELD {
-                let file = fs::File::open(entry.path()).ok()?;
+                let Ok(file) = fs::File::open(entry.path()) else {
+                    continue;
+                };
                 if matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
                     return Some(file);
                 }

@@ -6,7 +6,7 @@ use cto_sandbox::Launcher;
 
 use super::Options;
 use super::corpus::{Behaviour, Need};
-use crate::failures::ground::bare;
+use crate::failures::site::bare;
 
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 const PYTHON_SYSTEM: &str = "/usr/bin/python3";

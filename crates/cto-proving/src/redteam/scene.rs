@@ -4,7 +4,7 @@ use cto_contract::blocker::BlockerCode;
 use cto_contract::event::Scope;
 use cto_contract::words::RunStatus;
 
-/// All of it is data; `ground` acts on it, `judge` looks at what came of it.
+/// All of it is data; `site` acts on it, `judge` looks at what came of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene {
     pub(crate) name: &'static str,

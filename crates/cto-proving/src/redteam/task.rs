@@ -7,13 +7,14 @@ use cto_runner::{Catalog, RepositoryTask, Task};
 
 use super::scene::{Scene, Work};
 use super::scenes;
-use crate::failures::ground::{GroundError, put};
+use crate::failures::site::{SiteError, put};
 
-pub(super) fn task(scene: &Scene, place: &Path) -> Result<Task, GroundError> {
+pub(super) fn task(scene: &Scene, place: &Path) -> Result<Task, SiteError> {
     Ok(match scene.work {
         Work::Repository => Task::Repository(RepositoryTask {
             path: place.join("repo"),
             contract: TaskContract::read("contract", contract_text(scene).as_bytes())?,
+            contract_file: None,
             rev: None,
         }),
         Work::Case => {

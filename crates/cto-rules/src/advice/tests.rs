@@ -72,13 +72,13 @@ fn a_good_contract_gets_no_advice() {
 #[test]
 fn a_script_of_the_checks_that_may_change_is_named() {
     insta::assert_snapshot!(
-        said("verification_commands: [{run: sh src/check.sh, must_fail_before: true, expect: {min_tests: 1}}]", &["src/check.sh"]),
+        said("verification_commands: [{run: sh src/check.sh, must_fail_before: true, expect: {junit: out.xml}}]", &["src/check.sh"]),
         @"script_not_frozen: `src/check.sh` is started by `sh src/check.sh` and may change: the change could rewrite its own check (add it to `frozen_paths`)"
     );
     let of = |command: &str, file: &str| {
         codes(
             &format!(
-                "allowed_paths: [src/, {file}]\nverification_commands: [{{run: '{command}', must_fail_before: true, expect: {{min_tests: 1}}}}]"
+                "allowed_paths: [src/, {file}]\nverification_commands: [{{run: '{command}', must_fail_before: true, expect: {{junit: out.xml}}}}]"
             ),
             &[file],
         )
@@ -97,11 +97,15 @@ fn a_script_of_the_checks_that_may_change_is_named() {
         ("true; pnpm run check", "package.json"),
         ("just check", "justfile"),
     ] {
-        assert_eq!(of(command, file), "script_not_frozen", "{command}");
+        // A manifest that is allowed by name is told of as well.
+        let found = of(command, file);
+        let mut found = found.split(' ');
+        assert_eq!(found.next(), Some("script_not_frozen"), "{command}");
+        assert!(found.all(|code| code == "runner_file_allowed"), "{command}");
     }
     assert_eq!(of("sh ../src/check.sh", "src/check.sh"), "");
     assert_eq!(of("sh /src/check.sh", "src/check.sh"), "");
-    let frozen = "frozen_paths: [tests/, src/check.sh]\nverification_commands: [{run: sh src/check.sh, must_fail_before: true, expect: {min_tests: 1}}]";
+    let frozen = "frozen_paths: [tests/, src/check.sh]\nverification_commands: [{run: sh src/check.sh, must_fail_before: true, expect: {junit: out.xml}}]";
     assert_eq!(codes(frozen, &["src/check.sh"]), "");
     assert_eq!(
         codes("setup_commands: [sh src/gen.sh]", &["src/gen.sh"]),
@@ -116,7 +120,7 @@ fn scripts_of_a_package_are_followed_each_once() {
     tree.texts
         .insert("package.json".to_owned(), scripts.to_owned());
     let contract = contract(
-        "verification_commands: [{run: npm test, must_fail_before: true, expect: {min_tests: 1}}]",
+        "verification_commands: [{run: npm test, must_fail_before: true, expect: {junit: out.xml}}]",
     );
     let found = contract_warnings(&contract, &tree);
     let named: Vec<&str> = found
@@ -196,7 +200,7 @@ fn everything_and_what_is_sensitive_in_it() {
     assert_eq!(codes("allowed_paths: ['**/*']", &[]), all);
     assert!(
         said("allowed_paths: ['**']", &[])
-            .contains("`.env`, `.env.*`, `secrets/`, `credentials/`, `deploy/` and")
+            .contains("`**/.env`, `**/.env.*`, `**/secrets/`, `**/credentials/`, `deploy/` and")
     );
     assert_eq!(
         codes("", &["src/.env"]),
@@ -248,6 +252,35 @@ fn checks_that_show_little() {
     assert_eq!(
         codes("verification_commands: ['true']", &[]),
         "no_tests_counted nothing_fails_before"
+    );
+    // Each command counts for itself, and a chain of runners is counted part by part.
+    assert_eq!(
+        codes(
+            "verification_commands: [python3 -m unittest, make test]",
+            &[]
+        ),
+        "no_tests_counted nothing_fails_before"
+    );
+    assert_eq!(
+        codes(
+            "verification_commands: ['python3 -m unittest && pytest']",
+            &[]
+        ),
+        "nothing_fails_before"
+    );
+    assert_eq!(
+        codes(
+            "verification_commands: ['python3 -m unittest && make test']",
+            &[]
+        ),
+        "no_tests_counted nothing_fails_before"
+    );
+    assert_eq!(
+        codes(
+            "verification_commands: ['python3 -I \"$CTO_ORACLE/check.py\"']",
+            &[]
+        ),
+        "nothing_fails_before"
     );
     assert_eq!(
         codes(

@@ -30,6 +30,24 @@ impl Call {
         self.program.rsplit('/').next().unwrap_or(&self.program)
     }
 
+    /// The program as it stood.
+    pub(super) fn program_word(&self) -> &str {
+        &self.program
+    }
+
+    pub(super) fn is_python(&self) -> bool {
+        self.program() == "python"
+            || self
+                .program()
+                .strip_prefix("python3")
+                .is_some_and(|v| v.chars().all(|c| c == '.' || c.is_ascii_digit()))
+    }
+
+    /// Whether a prefix sets anything in the environment.
+    pub(super) fn has_assignments(&self) -> bool {
+        self.prefix.iter().any(|w| assignment(w).is_some())
+    }
+
     /// The same program with other arguments.
     pub(super) fn line<S: AsRef<str>>(&self, args: &[S]) -> String {
         let prefix = self.prefix.iter().map(|w| match assignment(w) {
@@ -44,13 +62,8 @@ impl Call {
 
     /// The arguments of `python -m <module>`, when that is what is called.
     pub(super) fn python_module(&self, module: &str) -> Option<&[String]> {
-        let is_python = self.program() == "python"
-            || self
-                .program()
-                .strip_prefix("python3")
-                .is_some_and(|v| v.chars().all(|c| c == '.' || c.is_ascii_digit()));
         let at = self.args.iter().position(|w| w == "-m")?;
-        let fits = is_python
+        let fits = self.is_python()
             && self.args[..at].iter().all(|w| w.starts_with('-'))
             && self.args.get(at + 1).map(String::as_str) == Some(module);
         fits.then(|| &self.args[at + 2..])

@@ -7,6 +7,7 @@ pub use output::count_cargo;
 
 use manifest::Selection;
 
+use super::alias::Alias;
 use super::call::Call;
 use super::canary::{CanaryPlan, FailureLine, NoPlan, Planted, TreeFacts, join};
 
@@ -252,10 +253,11 @@ impl CargoTest {
         if let Some(why) = &self.doubt {
             return NoPlan::because(why.clone());
         }
-        let name = format!("cto_canary_{token}");
-        if let Some(skip) = self.skips.iter().find(|s| name.contains(s.as_str())) {
-            return NoPlan::because(format!("`--skip {skip}` would skip it"));
-        }
+        let is_skipped = |name: &str| self.skips.iter().any(|s| name.contains(s.as_str()));
+        let Some(alias) = Alias::fitting(token, |alias| !is_skipped(&alias.test())) else {
+            return NoPlan::because("`--skip` would skip it, whatever it is called");
+        };
+        let (file, name, message) = (alias.file(), alias.test(), alias.sentence());
         let ignore = if self.only_ignored { "#[ignore]\n" } else { "" };
         let planted = self.selection.packages(facts)?.into_iter().map(|package| {
             // Linked with the library, so that code which runs before any test runs here as well.
@@ -264,14 +266,14 @@ impl CargoTest {
                 .map(|library| format!("extern crate {library} as _;\n\n"))
                 .unwrap_or_default();
             Planted {
-                path: join(&package.dir, &format!("tests/{name}.rs")),
+                path: join(&package.dir, &format!("tests/{file}.rs")),
                 content: format!(
-                    "//! Planted for one run: its test must fail.\n#![allow(warnings)]\n\n{link}#[test]\n{ignore}fn {name}() {{\n    panic!(\"cto canary {token}\");\n}}\n"
+                    "#![allow(warnings)]\n\n{link}#[test]\n{ignore}fn {name}() {{\n    panic!(\"{message}\");\n}}\n"
                 ),
             }
         });
         let files = planted.collect();
-        let targets = [("--test".to_owned()), name.clone()];
+        let targets = [("--test".to_owned()), file];
         let filter = [name.clone()];
         let command = self.line(
             if self.chooses_targets { &targets } else { &[] },

@@ -5,6 +5,7 @@ mod package;
 
 pub use output::count_go;
 
+use super::alias::Alias;
 use super::call::Call;
 use super::canary::{CanaryPlan, FailureLine, NoPlan, Planted, TreeFacts, join};
 
@@ -171,11 +172,13 @@ impl GoTest {
         if let Some(why) = &self.doubt {
             return NoPlan::because(why.clone());
         }
-        let name = format!("TestCtoCanary{token}");
+        let alias = Alias::of(token);
+        let name = format!("Test{}", alias.test_as_type());
+        let (file, message) = (format!("{}_test.go", alias.file()), alias.sentence());
         let planted = package::find(&self.packages, facts)?.into_iter().map(|package| Planted {
-            path: join(&package.dir, &format!("cto_canary_{token}_test.go")),
+            path: join(&package.dir, &file),
             content: format!(
-                "package {}\n\nimport \"testing\"\n\nfunc {name}(t *testing.T) {{\n\tt.Fatal(\"cto canary {token}\")\n}}\n",
+                "package {}\n\nimport \"testing\"\n\nfunc {name}(t *testing.T) {{\n\tt.Fatal(\"{message}\")\n}}\n",
                 package.name
             ),
         });

@@ -1,12 +1,26 @@
 //! Whether the checks hold: a pure function of what was observed before and after.
-
-use std::collections::BTreeSet;
+//!
+//! What is recorded of an execution are facts and what they come to. The second is made from the first here, and made
+//! again from the record by whoever verifies it.
 
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::task::{TaskContract, VerificationCommand};
 use cto_contract::text::shorten;
-use cto_contract::verification::{Canary, CanaryStatus, CommandResult, TestCounts, Verification};
+use cto_contract::verification::{
+    Canary, CanaryStatus, ChangedTest, CheckBasis, CheckRoom, CommandResult, TestChange,
+    TestCounts, Verification,
+};
 use cto_contract::words::ClaimLevel;
+
+use super::by_name::{compare, has_only_old_failures, listed};
+use super::chain::Check;
+use super::oracle;
+use crate::views::checks::sentence;
+
+/// Most characters of a command in a message.
+const COMMAND_CHARS: usize = 120;
+/// Most characters of a list of tests in a message.
+const TESTS_CHARS: usize = 300;
 
 /// What one execution of one command showed, before it is judged.
 #[derive(Debug, Clone)]
@@ -18,37 +32,67 @@ pub struct Observed {
     pub seconds: f64,
     /// Counts of the runner or of the JUnit file; none when neither was there.
     pub tests: Option<TestCounts>,
-    /// A runner was recognised or a JUnit file was named, so a count is due.
-    pub count_due: bool,
-    /// The command runs a frozen oracle outside the process of the code under test.
-    pub is_oracle: bool,
+    /// Where it ran. A room of its own is made for an oracle that is there, and for nothing else.
+    pub room: CheckRoom,
     /// Set when it could not be started.
     pub start_failure: Option<String>,
+    pub tool_missing: bool,
 }
 
 /// Judges one execution against what its contract expects.
-pub fn judge_command(command: &VerificationCommand, seen: &Observed) -> CommandResult {
-    let reason = refusal(command, seen);
-    CommandResult {
-        command: command.run.clone(),
+pub fn judge_command(check: &Check<'_>, seen: Observed) -> CommandResult {
+    let facts = CommandResult {
+        part: check.part.clone(),
         exit_code: seen.exit_code,
         signal: seen.signal,
-        passed: reason.is_none(),
         seconds: seen.seconds,
-        tests: seen.tests.clone(),
+        tests: seen.tests,
         timed_out: seen.timed_out,
         output_capped: seen.output_capped,
-        level: if seen.is_oracle {
-            ClaimLevel::Verified
-        } else {
-            ClaimLevel::Inferred
-        },
+        start_failure: seen.start_failure,
+        tool_missing: seen.tool_missing,
+        room: seen.room,
+        ..CommandResult::unknown(&check.command.run)
+    };
+    judged(check, facts, None)
+}
+
+/// What the facts of one execution come to. `before` is the same check on the baseline: failures that it had already
+/// do not fail the change.
+pub fn judged(
+    check: &Check<'_>,
+    facts: CommandResult,
+    before: Option<&CommandResult>,
+) -> CommandResult {
+    let reason = refusal(check, &facts, before);
+    let basis = match &facts.tests {
+        None => CheckBasis::ExitCode,
+        Some(tests) if tests.passed_names.len() as u64 >= tests.passed => CheckBasis::Names,
+        Some(_) => CheckBasis::Counts,
+    };
+    let is_caught = |c: &Canary| c.status == CanaryStatus::Caught;
+    let is_planted = facts.canary.as_ref().is_some_and(is_caught);
+    let level = match (oracle::is_outside(check.text(), facts.room), basis) {
+        (true, _) => ClaimLevel::Verified,
+        (false, CheckBasis::Names | CheckBasis::Counts) => ClaimLevel::Inferred,
+        (false, CheckBasis::ExitCode) if is_planted => ClaimLevel::Inferred,
+        (false, CheckBasis::ExitCode) => ClaimLevel::SelfReported,
+    };
+    CommandResult {
+        passed: reason.is_none(),
+        basis,
+        level,
         reason,
+        ..facts
     }
 }
 
-fn refusal(command: &VerificationCommand, seen: &Observed) -> Option<String> {
-    let expect = &command.expect;
+fn refusal(
+    check: &Check<'_>,
+    seen: &CommandResult,
+    before: Option<&CommandResult>,
+) -> Option<String> {
+    let expect = &check.command.expect;
     if let Some(why) = &seen.start_failure {
         return Some(format!("it could not be started: {why}"));
     }
@@ -61,14 +105,16 @@ fn refusal(command: &VerificationCommand, seen: &Observed) -> Option<String> {
     if let Some(signal) = seen.signal {
         return Some(format!("it was ended by signal {signal}"));
     }
-    if seen.exit_code != Some(expect.exit) {
+    if seen.exit_code != Some(expect.exit) && !is_known_failure(check.command, seen, before) {
         let code = seen
             .exit_code
             .map_or_else(|| "unknown".to_owned(), |c| c.to_string());
         return Some(format!("exit code {code}, expected {}", expect.exit));
     }
-    let needs_count = seen.count_due || expect.min_tests.is_some() || !expect.tests.is_empty();
-    if !needs_count {
+    let is_whole = check.part.is_none();
+    let expects_tests = expect.min_tests.is_some() || !expect.tests.is_empty();
+    let is_due = check.counts_tests() || (is_whole && expects_tests);
+    if !is_due {
         return None;
     }
     let Some(tests) = &seen.tests else {
@@ -80,23 +126,47 @@ fn refusal(command: &VerificationCommand, seen: &Observed) -> Option<String> {
             tests.ran, tests.skipped
         ));
     }
+    is_whole.then(|| too_few(check.command, &[tests]))?
+}
+
+/// Whether a command failed only as it did before: the same exit code, and only tests that failed then.
+fn is_known_failure(
+    command: &VerificationCommand,
+    seen: &CommandResult,
+    before: Option<&CommandResult>,
+) -> bool {
+    let tests = before.and_then(|b| b.tests.as_ref().zip(seen.tests.as_ref()));
+    let is_same = before.is_some_and(|b| b.exit_code == seen.exit_code && b.exit_code.is_some());
+    !command.must_fail_before
+        && is_same
+        && tests.is_some_and(|(then, now)| has_only_old_failures(then, now))
+}
+
+/// Why the tests of a command, or of all its parts together, are not those that it must show.
+fn too_few(command: &VerificationCommand, tests: &[&TestCounts]) -> Option<String> {
+    let expect = &command.expect;
+    let passed = tests
+        .iter()
+        .fold(0_u64, |sum, t| sum.saturating_add(t.passed));
     if let Some(min) = expect.min_tests
-        && tests.passed < min
+        && passed < min
     {
-        return Some(format!(
-            "{} tests passed, expected at least {min}",
-            tests.passed
-        ));
+        return Some(format!("{passed} tests passed, expected at least {min}"));
     }
     // A count without names can't show that a named test passed: missing evidence means blocked.
+    let is_missing = |name: &&String| !tests.iter().any(|t| t.passed_names.contains(name));
     let missing: Vec<&str> = expect
         .tests
         .iter()
-        .filter(|t| !tests.passed_names.contains(t))
+        .filter(is_missing)
         .map(String::as_str)
         .collect();
-    (!missing.is_empty())
-        .then(|| format!("not passed by name: {}", shorten(&missing.join(", "), 300)))
+    (!missing.is_empty()).then(|| {
+        format!(
+            "not passed by name: {}",
+            shorten(&missing.join(", "), TESTS_CHARS)
+        )
+    })
 }
 
 /// The verdict on a whole verification.
@@ -106,26 +176,38 @@ pub struct Judgement {
     pub blockers: Vec<Blocker>,
 }
 
-/// Judges the checks: `after` must pass, `must_fail_before` commands must have failed before, no test may be lost,
-/// and the canary must have been caught.
+/// Judges the checks: `after` must pass, `must_fail_before` commands must have failed before, no test may be lost, what
+/// failed before must pass by name where it must, and every canary must have been caught.
 pub fn judge(
     contract: &TaskContract,
     baseline: Vec<CommandResult>,
     after: Vec<CommandResult>,
-    names_after: Option<Vec<String>>,
-    canary: Canary,
 ) -> Judgement {
+    let checks: Vec<Check<'_>> = all_checks(contract).collect();
+    let baseline: Vec<CommandResult> = baseline
+        .into_iter()
+        .map(|facts| judged_by(&checks, facts, &[]))
+        .collect();
+    let commands: Vec<CommandResult> = after
+        .into_iter()
+        .map(|facts| judged_by(&checks, facts, &baseline))
+        .collect();
+    let compared = commands.iter().flat_map(|now| {
+        let command = command_of(&checks, now);
+        let before = baseline.iter().find(|b| b.is_same_check(now));
+        let pair = command.zip(before);
+        pair.map_or_else(Vec::new, |(command, before)| compare(command, before, now))
+    });
     let mut verification = Verification {
         passed: None,
         baseline_failed: (!baseline.is_empty()).then(|| baseline.iter().any(|r| !r.passed)),
-        lost_tests: lost(&baseline, &after, names_after),
-        commands: after,
+        changed_tests: listed(compared.collect()),
+        commands,
         baseline,
-        canary: Some(canary),
         level: ClaimLevel::Absent,
         not_run: None,
     };
-    let blockers = flaws(contract, &verification);
+    let blockers = flaws(contract, &checks, &verification);
     let passed = blockers.is_empty() && !verification.commands.is_empty();
     verification.passed = Some(passed);
     verification.level = level_of(passed, &verification.commands);
@@ -135,21 +217,53 @@ pub fn judge(
     }
 }
 
-/// What the recorded results give when they are judged again: whether they passed, and how well that is supported.
+/// What the recorded facts give when they are judged again: whether they passed, and how well that is supported. A
+/// record that differs from its own facts in anything supports nothing.
 pub fn judge_again(contract: &TaskContract, recorded: &Verification) -> (Option<bool>, ClaimLevel) {
     if recorded.not_run.is_some() {
         return (None, ClaimLevel::Absent);
     }
-    let could_pass = |r: &CommandResult| {
-        let is_wanted =
-            |c: &VerificationCommand| c.run == r.command && r.exit_code == Some(c.expect.exit);
-        let as_wanted = contract.verification_commands.iter().any(is_wanted);
-        as_wanted && r.signal.is_none() && !r.timed_out
-    };
-    let passed = flaws(contract, recorded).is_empty()
-        && !recorded.commands.is_empty()
-        && recorded.commands.iter().all(could_pass);
-    (Some(passed), level_of(passed, &recorded.commands))
+    let (baseline, commands) = (recorded.baseline.clone(), recorded.commands.clone());
+    let again = judge(contract, baseline, commands).verification;
+    match again == *recorded {
+        true => (again.passed, again.level),
+        false => (Some(false), ClaimLevel::Absent),
+    }
+}
+
+/// Everything that is started for a contract's commands.
+pub fn all_checks(contract: &TaskContract) -> impl Iterator<Item = Check<'_>> {
+    contract
+        .verification_commands
+        .iter()
+        .flat_map(Check::all_of)
+}
+
+/// The same execution, judged afresh by its own check; one that belongs to no check has failed.
+fn judged_by(
+    checks: &[Check<'_>],
+    facts: CommandResult,
+    baseline: &[CommandResult],
+) -> CommandResult {
+    let own = checks
+        .iter()
+        .find(|c| c.command.run == facts.command && c.part == facts.part);
+    let before = baseline.iter().find(|b| b.is_same_check(&facts));
+    match own {
+        Some(check) => judged(check, facts, before),
+        None => CommandResult {
+            passed: false,
+            level: ClaimLevel::Absent,
+            reason: Some("it is none of the contract's commands".to_owned()),
+            ..facts
+        },
+    }
+}
+
+fn command_of<'c>(checks: &[Check<'c>], result: &CommandResult) -> Option<&'c VerificationCommand> {
+    let mut checks = checks.iter();
+    let check = checks.find(|c| c.command.run == result.command)?;
+    Some(check.command)
 }
 
 /// `verified` by an oracle that passed, else what the weakest command gives.
@@ -163,332 +277,127 @@ fn level_of(passed: bool, commands: &[CommandResult]) -> ClaimLevel {
 }
 
 /// Everything that speaks against the checks.
-fn flaws(contract: &TaskContract, seen: &Verification) -> Vec<Blocker> {
-    let (baseline, after) = (&seen.baseline, &seen.commands);
-    let mut blockers = Vec::new();
-    let mut add =
-        |code, subject: &str, message: String| blockers.push(Blocker::new(code, subject, message));
-    for result in after.iter().filter(|r| !r.passed) {
-        let why = result.reason.clone().unwrap_or_default();
-        let code = if result.timed_out {
-            BlockerCode::Timeout
-        } else {
-            BlockerCode::VerificationFailed
-        };
-        add(
-            code,
-            &result.command,
-            format!("`{}`: {why}", shorten(&result.command, 120)),
-        );
-    }
-    let expected: usize = contract
-        .verification_commands
+fn flaws(contract: &TaskContract, checks: &[Check<'_>], seen: &Verification) -> Vec<Blocker> {
+    let after = &seen.commands;
+    let failed = |subject: &str, message: String| {
+        Blocker::new(BlockerCode::VerificationFailed, subject, message)
+    };
+    let mut blockers: Vec<Blocker> = after
         .iter()
-        .map(|c| c.repeat as usize)
-        .sum();
+        .filter(|r| !r.passed)
+        .map(|result| {
+            let code = match result.timed_out {
+                true => BlockerCode::Timeout,
+                false => BlockerCode::VerificationFailed,
+            };
+            let why = result.reason.as_deref().unwrap_or_default();
+            Blocker::new(
+                code,
+                result.line(),
+                format!("`{}`: {why}", shorten(result.line(), COMMAND_CHARS)),
+            )
+        })
+        .collect();
+    let expected: usize = checks.iter().map(|c| c.command.repeat as usize).sum();
     if after.iter().all(|r| r.passed) && after.len() != expected {
-        add(
-            BlockerCode::VerificationFailed,
-            "",
-            format!("{} of {expected} executions took place", after.len()),
-        );
+        let message = format!("{} of {expected} executions took place", after.len());
+        blockers.push(failed("", message));
     }
-    for command in contract
-        .verification_commands
-        .iter()
-        .filter(|c| c.must_fail_before)
-    {
-        match baseline.iter().find(|r| r.command == command.run) {
-            Some(before) if before.passed => {
-                add(
-                    BlockerCode::VerificationFailed,
-                    &command.run,
-                    format!(
-                        "`{}` must fail before the change, but passed",
-                        shorten(&command.run, 120)
-                    ),
-                );
-            }
-            Some(_) => {}
-            None => add(
-                BlockerCode::VerificationFailed,
-                &command.run,
-                format!(
-                    "`{}` was not run before the change",
-                    shorten(&command.run, 120)
-                ),
-            ),
-        }
-    }
-    if let Some(first) = seen.lost_tests.first() {
-        add(
-            BlockerCode::VerificationFailed,
-            first,
-            format!(
-                "passed before and no longer: {}",
-                shorten(&seen.lost_tests.join(", "), 300)
-            ),
-        );
-    }
-    if let Some(canary) = &seen.canary
-        && canary.status == CanaryStatus::Swallowed
-    {
-        add(
-            BlockerCode::VerificationTampered,
-            canary.runner.as_deref().unwrap_or(""),
-            format!("a test that had to fail did not: {}", canary.detail),
-        );
-    }
+    let commands = contract.verification_commands.iter();
+    blockers.extend(commands.filter_map(|command| {
+        let why = not_as_before(command, seen).or_else(|| parts_show_too_little(command, after))?;
+        let shown = shorten(&command.run, COMMAND_CHARS);
+        Some(failed(&command.run, format!("`{shown}` {why}")))
+    }));
+    blockers.extend(TestChange::ALL.iter().filter_map(|change| {
+        let (first, message) = told(*change, &seen.changed_tests)?;
+        Some(failed(&first, message))
+    }));
+    blockers.extend(swallowed(seen));
     blockers
 }
 
-/// What came of one planted test.
-#[derive(Debug, Clone)]
-pub struct PlantedTest {
-    pub runner: &'static str,
-    pub status: CanaryStatus,
-    pub detail: String,
+/// What a command had to be on the baseline, or to keep of it, and did not.
+fn not_as_before(command: &VerificationCommand, seen: &Verification) -> Option<String> {
+    let of = |results: &'_ [CommandResult]| -> Vec<CommandResult> {
+        let own = results.iter().filter(|r| r.command == command.run);
+        own.cloned().collect()
+    };
+    let before = of(&seen.baseline);
+    if command.must_fail_before {
+        if before.is_empty() {
+            return Some("was not run before the change".to_owned());
+        }
+        if before.iter().all(|r| r.passed) {
+            return Some("must fail before the change, but passed".to_owned());
+        }
+    }
+    // Where tests have no names, their number must not fall.
+    let may_go = command.expect.removed_tests.len() as u64;
+    of(&seen.commands).iter().find_map(|now| {
+        let then = before.iter().find(|b| b.is_same_check(now))?;
+        let (then, now) = (then.tests.as_ref()?, now.tests.as_ref()?);
+        let is_unnamed = (then.passed_names.len() as u64) < then.passed;
+        (is_unnamed && now.passed.saturating_add(may_go) < then.passed).then(|| {
+            format!(
+                "passes {} tests, {} before, and no names tell which",
+                now.passed, then.passed
+            )
+        })
+    })
 }
 
-/// Makes one result of all: one that was swallowed decides, and one that was caught speaks only for its own runner.
-pub fn whole_canary(tried: &[PlantedTest]) -> Canary {
-    let Some(first) = tried.first() else {
-        return Canary {
-            status: CanaryStatus::NotApplicable,
-            runner: None,
-            detail: "no command starts a test runner that the harness knows".to_owned(),
-        };
-    };
-    let any = |status| tried.iter().any(|t| t.status == status);
-    let status = match () {
-        () if any(CanaryStatus::Swallowed) => CanaryStatus::Swallowed,
-        () if any(CanaryStatus::Caught) => CanaryStatus::Caught,
-        () => CanaryStatus::NotApplicable,
-    };
-    let mut runners: Vec<&str> = tried.iter().map(|t| t.runner).collect();
-    runners.dedup();
-    let detail = if tried.iter().all(|t| t.detail == first.detail) {
-        first.detail.clone()
-    } else {
-        let all = tried.iter().map(|t| format!("{}: {}", t.runner, t.detail));
-        all.collect::<Vec<_>>().join("; ")
-    };
-    Canary {
-        status,
-        runner: Some(runners.join(", ")),
-        detail,
+/// What all parts of a chain together had to show; a command that is no chain was judged by itself.
+fn parts_show_too_little(command: &VerificationCommand, after: &[CommandResult]) -> Option<String> {
+    let parts = after
+        .iter()
+        .filter(|r| r.command == command.run && r.part.is_some());
+    let parts: Vec<&CommandResult> = parts.collect();
+    if parts.is_empty() || parts.iter().any(|r| !r.passed) {
+        return None;
     }
+    let tests: Vec<&TestCounts> = parts.iter().filter_map(|r| r.tests.as_ref()).collect();
+    // Each round has to show them.
+    let rounds = (command.repeat as usize).max(1);
+    let one_round = tests.len().div_ceil(rounds).max(1);
+    tests
+        .chunks(one_round)
+        .find_map(|round| too_few(command, round))
 }
 
-/// Tests that passed on the baseline and are not among those that pass now.
-fn lost(
-    baseline: &[CommandResult],
-    after: &[CommandResult],
-    names_after: Option<Vec<String>>,
-) -> Vec<String> {
-    let names = |results: &[CommandResult]| -> BTreeSet<String> {
-        results
-            .iter()
-            .filter_map(|r| r.tests.as_ref())
-            .flat_map(|t| t.passed_names.iter().cloned())
-            .collect()
-    };
-    let before = names(baseline);
-    let mut now = names(after);
-    // Where no run told names, nothing can be said about them.
-    if now.is_empty() && names_after.is_none() {
-        return Vec::new();
+/// The tests of one kind that are held against the change: the first, and a sentence of all.
+fn told(change: TestChange, tests: &[ChangedTest]) -> Option<(String, String)> {
+    if !change.is_held_against() {
+        return None;
     }
-    now.extend(names_after.into_iter().flatten());
-    before.difference(&now).cloned().collect()
+    let said = sentence(change);
+    let own = tests.iter().filter(|t| t.change == change);
+    let names: Vec<&str> = own.map(|t| t.test.as_str()).collect();
+    let first = names.first()?;
+    let all = shorten(&names.join(", "), TESTS_CHARS);
+    Some(((*first).to_owned(), format!("{said}: {all}")))
+}
+
+/// Canaries that were not seen to fail. A runner that failed by itself shows nothing of its canary; one that ended as if all
+/// was well, and told of no planted test, is not in control of itself, whatever else speaks against it.
+fn swallowed(seen: &Verification) -> Option<Blocker> {
+    let all = seen.canaries();
+    let is_swallowed = |(result, canary): &&(&CommandResult, &Canary)| {
+        let ended_well = result.passed || (result.exit_code == Some(0) && !result.timed_out);
+        ended_well && canary.status == CanaryStatus::Swallowed
+    };
+    let (result, canary) = all.iter().find(is_swallowed)?;
+    let message = format!(
+        "`{}`: a test that had to fail did not: {}",
+        shorten(result.line(), COMMAND_CHARS),
+        canary.detail
+    );
+    Some(Blocker::new(
+        BlockerCode::VerificationTampered,
+        canary.runner.as_str(),
+        message,
+    ))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn command(line: &str) -> VerificationCommand {
-        cto_contract::document::read("t", line.as_bytes()).unwrap()
-    }
-
-    fn seen(exit: i32, tests: Option<(u64, u64)>) -> Observed {
-        Observed {
-            exit_code: Some(exit),
-            signal: None,
-            timed_out: false,
-            output_capped: false,
-            seconds: 0.1,
-            tests: tests.map(|(ran, passed)| TestCounts {
-                ran,
-                passed,
-                ..TestCounts::default()
-            }),
-            count_due: true,
-            is_oracle: false,
-            start_failure: None,
-        }
-    }
-
-    #[test]
-    fn one_swallowed_canary_decides_and_each_runner_is_named() {
-        use CanaryStatus::{Caught, NotApplicable, Swallowed};
-        let whole = |tried: &[(&'static str, CanaryStatus)]| {
-            let tried: Vec<PlantedTest> = tried
-                .iter()
-                .map(|&(runner, status)| PlantedTest {
-                    runner,
-                    status,
-                    detail: format!("it was {status}"),
-                })
-                .collect();
-            let canary = whole_canary(&tried);
-            let runner = canary.runner.unwrap_or_default();
-            format!("{} [{runner}] {}", canary.status, canary.detail)
-        };
-        assert_eq!(
-            whole(&[]),
-            "not_applicable [] no command starts a test runner that the harness knows"
-        );
-        assert_eq!(
-            whole(&[("pytest", Caught), ("pytest", Caught)]),
-            "caught [pytest] it was caught"
-        );
-        assert_eq!(
-            whole(&[("pytest", Caught), ("go", Swallowed)]),
-            "swallowed [pytest, go] pytest: it was caught; go: it was swallowed"
-        );
-        assert_eq!(
-            whole(&[("pytest", Caught), ("go", NotApplicable)]),
-            "caught [pytest, go] pytest: it was caught; go: it was not_applicable"
-        );
-    }
-
-    #[test]
-    fn exit_zero_alone_is_not_a_pass_for_a_test_runner() {
-        let c = command("run: python3 -m unittest\nexpect: {min_tests: 2}\n");
-        let why = |o: Observed| {
-            judge_command(&c, &o)
-                .reason
-                .unwrap_or_else(|| "passed".into())
-        };
-        assert_eq!(why(seen(0, Some((2, 2)))), "passed");
-        assert_eq!(
-            why(seen(0, None)),
-            "no test result could be read from its output"
-        );
-        assert_eq!(
-            why(seen(0, Some((0, 0)))),
-            "no test passed (0 ran, 0 skipped)"
-        );
-        assert_eq!(
-            why(seen(0, Some((2, 1)))),
-            "1 tests passed, expected at least 2"
-        );
-        assert_eq!(why(seen(1, Some((2, 2)))), "exit code 1, expected 0");
-        assert_eq!(
-            why(Observed {
-                timed_out: true,
-                ..seen(0, Some((2, 2)))
-            }),
-            "it was over its wall clock after 0.1 s"
-        );
-    }
-
-    #[test]
-    fn a_named_test_must_be_seen_to_pass() {
-        let c = command("run: x\nexpect: {tests: [a.b]}\n");
-        let mut o = seen(0, Some((1, 1)));
-        assert!(judge_command(&c, &o).reason.is_some());
-        o.tests = Some(TestCounts {
-            ran: 1,
-            passed: 1,
-            passed_names: vec!["a.b".into()],
-            ..TestCounts::default()
-        });
-        assert!(judge_command(&c, &o).passed);
-    }
-
-    /// All combinations of the five things that matter: only one of them passes.
-    #[test]
-    fn the_whole_table_of_a_verification() {
-        let canary = |status| Canary {
-            status,
-            runner: None,
-            detail: String::new(),
-        };
-        for bits in 0..64u32 {
-            let [after_ok, before_failed, must_fail, canary_ok, kept, oracle] =
-                [0, 1, 2, 3, 4, 5].map(|b| bits >> b & 1 == 1);
-            let text = format!(
-                "schema: cto.contract/v1\ntask_id: t\ntitle: t\ninstruction: t\nverification_commands: [{{run: x, must_fail_before: {must_fail}}}]\n"
-            );
-            let contract = TaskContract::read("t", text.as_bytes()).unwrap();
-            let c = &contract.verification_commands[0];
-            let names = |n: &[&str]| {
-                Some(TestCounts {
-                    ran: 9,
-                    passed: 9,
-                    passed_names: n.iter().map(|s| (*s).to_owned()).collect(),
-                    ..TestCounts::default()
-                })
-            };
-            let before = judge_command(
-                c,
-                &Observed {
-                    tests: names(&["a"]),
-                    ..seen(i32::from(before_failed), None)
-                },
-            );
-            let after = judge_command(
-                c,
-                &Observed {
-                    tests: names(if kept { &["a", "b"] } else { &["b"] }),
-                    is_oracle: oracle,
-                    ..seen(i32::from(!after_ok), None)
-                },
-            );
-            let status = if canary_ok {
-                CanaryStatus::Caught
-            } else {
-                CanaryStatus::Swallowed
-            };
-            let j = judge(&contract, vec![before], vec![after], None, canary(status));
-            let want = after_ok && (before_failed || !must_fail) && canary_ok && kept;
-            assert_eq!(j.verification.passed, Some(want), "{bits:06b}");
-            assert_eq!(j.blockers.is_empty(), want, "{bits:06b}");
-            let level = if !want {
-                ClaimLevel::Absent
-            } else if oracle {
-                ClaimLevel::Verified
-            } else {
-                ClaimLevel::Inferred
-            };
-            assert_eq!(j.verification.level, level, "{bits:06b}");
-            let again = judge_again(&contract, &j.verification);
-            assert_eq!(again, (Some(want), level), "{bits:06b}");
-        }
-    }
-    #[test]
-    fn a_record_that_says_more_than_its_results_is_seen() {
-        let text = "schema: cto.contract/v1\ntask_id: t\ntitle: t\ninstruction: t\nverification_commands: [x]\n";
-        let contract = TaskContract::read("t", text.as_bytes()).unwrap();
-        let after = judge_command(&contract.verification_commands[0], &seen(0, Some((1, 1))));
-        let canary = whole_canary(&[]);
-        let honest = judge(&contract, Vec::new(), vec![after], None, canary).verification;
-        let good = (Some(true), ClaimLevel::Inferred);
-        assert_eq!(judge_again(&contract, &honest), good);
-        let edits: [fn(&mut Verification); 6] = [
-            |v| v.commands[0].passed = false,
-            |v| v.commands[0].exit_code = Some(1),
-            |v| v.commands[0].timed_out = true,
-            |v| v.commands[0].command = "y".to_owned(),
-            |v| v.commands.clear(),
-            |v| v.lost_tests.push("a".to_owned()),
-        ];
-        for (n, edit) in edits.iter().enumerate() {
-            let mut lie = honest.clone();
-            edit(&mut lie);
-            assert_ne!(judge_again(&contract, &lie), good, "edit {n}");
-        }
-    }
-}
+mod tests;

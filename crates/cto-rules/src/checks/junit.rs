@@ -10,6 +10,8 @@ use cto_contract::verification::TestCounts;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
+use super::names::{Names, Outcome};
+
 /// Most attributes of a test case. Each is compared with all before it.
 const ATTRIBUTES_MAX: usize = 64;
 
@@ -18,6 +20,8 @@ struct Case {
     name: String,
     failed: bool,
     skipped: bool,
+    /// It stands for a file that could not be collected.
+    is_collection: bool,
 }
 
 /// Reads the test cases of a JUnit file; none when it holds none or is not such a file.
@@ -25,6 +29,7 @@ pub fn read_junit(text: &str) -> Option<TestCounts> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().expand_empty_elements = true;
     let mut counts = TestCounts::default();
+    let mut names = Names::default();
     let mut case: Option<Case> = None;
     let mut depth = 0_usize;
     let mut has_root = false;
@@ -37,7 +42,11 @@ pub fn read_junit(text: &str) -> Option<TestCounts> {
                 match (tag.name().as_ref(), &mut case) {
                     ("testcase", Some(_)) => return None,
                     ("testcase", None) => case = Some(opened(&tag)?),
-                    ("failure" | "error", Some(case)) => case.failed = true,
+                    ("failure", Some(case)) => case.failed = true,
+                    ("error", Some(case)) => {
+                        case.failed = true;
+                        case.is_collection |= is_collection_error(&tag)?;
+                    }
                     ("skipped", Some(case)) => case.skipped = true,
                     _ => {}
                 }
@@ -45,12 +54,16 @@ pub fn read_junit(text: &str) -> Option<TestCounts> {
             Event::End(tag) => {
                 depth = depth.checked_sub(1)?;
                 if tag.name().as_ref() == "testcase" {
-                    count(&mut counts, case.take()?);
+                    count(&mut counts, &mut names, case.take()?);
                 }
             }
             Event::Text(text) if depth == 0 && !text.trim().is_empty() => return None,
             Event::DocType(_) => return None,
-            Event::Eof => return (depth == 0 && counts.ran > 0).then_some(counts),
+            Event::Eof if depth == 0 && counts.ran > 0 => {
+                names.tell(&mut counts);
+                return Some(counts);
+            }
+            Event::Eof => return None,
             Event::Empty(_)
             | Event::Text(_)
             | Event::CData(_)
@@ -79,18 +92,34 @@ fn opened(tag: &BytesStart<'_>) -> Option<Case> {
         name: parts.join("."),
         failed: false,
         skipped: false,
+        is_collection: false,
     })
 }
 
-fn count(counts: &mut TestCounts, case: Case) {
+/// pytest reports a file that it could not collect as a test case with such an error.
+fn is_collection_error(tag: &BytesStart<'_>) -> Option<bool> {
+    for (place, attribute) in tag.attributes().enumerate() {
+        let attribute = attribute.ok().filter(|_| place < ATTRIBUTES_MAX)?;
+        if attribute.key.as_ref() == "message" {
+            let value = attribute.normalized_value(XmlVersion::Implicit1_0).ok()?;
+            return Some(value == "collection failure");
+        }
+    }
+    Some(false)
+}
+
+fn count(counts: &mut TestCounts, names: &mut Names, case: Case) {
     counts.ran += 1;
-    if case.failed {
-        counts.failed += 1;
-    } else if case.skipped {
-        counts.skipped += 1;
+    let (number, outcome) = match (case.failed, case.skipped) {
+        (true, _) => (&mut counts.failed, Outcome::Failed),
+        (false, true) => (&mut counts.skipped, Outcome::Skipped),
+        (false, false) => (&mut counts.passed, Outcome::Passed),
+    };
+    *number += 1;
+    if case.is_collection {
+        counts.unnamed_failures += 1;
     } else {
-        counts.passed += 1;
-        counts.passed_names.push(case.name);
+        names.add(case.name, outcome);
     }
 }
 
@@ -160,8 +189,17 @@ mod tests {
             let of = |which: &[usize]| cases.iter().filter(|(_, end)| which.contains(end)).count() as u64;
             prop_assert_eq!((counts.ran, counts.passed), (cases.len() as u64, of(&[0, 1])));
             prop_assert_eq!((counts.failed, counts.skipped), (of(&[2]), of(&[3])));
-            let passed: Vec<&String> = cases.iter().filter(|(_, end)| *end < 2).map(|(name, _)| name).collect();
-            prop_assert_eq!(counts.passed_names.iter().collect::<Vec<_>>(), passed);
+            let all = [&counts.passed_names, &counts.failed_names, &counts.skipped_names];
+            for (told, which) in all.into_iter().zip([&[0, 1][..], &[2], &[3]]) {
+                prop_assert_eq!(told.len() as u64, of(which));
+                let plain = |name: &String| name.split(" #").next().map(str::to_owned);
+                let mut told: Vec<_> = told.iter().filter_map(plain).collect();
+                let own = cases.iter().filter(|(_, end)| which.contains(end));
+                let mut own: Vec<String> = own.map(|(name, _)| name.clone()).collect();
+                told.sort();
+                own.sort();
+                prop_assert_eq!(told, own);
+            }
             // A file that was cut off holds no test.
             let cut = xml.floor_char_boundary((xml.len() as f64 * cut) as usize);
             prop_assert_eq!(read_junit(&xml[..cut]), None);

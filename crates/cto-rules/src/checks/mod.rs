@@ -1,25 +1,31 @@
 //! Verification as rules: which runner a command starts, what its output counts, and whether the checks hold.
 
+mod alias;
+mod baseline;
+mod by_name;
 mod call;
 mod canary;
 mod cargo;
+mod chain;
 mod go;
 mod judge;
 mod junit;
 mod names;
 mod node;
+mod oracle;
 mod pytest;
 mod settings;
 mod unittest;
 
+pub use baseline::{first_error, is_tool_missing, judge_baseline};
 pub use canary::{CanaryPlan, Entry, EntryKind, NoPlan, Planted, TreeFacts, Wanted};
 pub use cargo::{CargoTest, count_cargo};
+pub use chain::Check;
 pub use go::{GoTest, count_go};
-pub use judge::{
-    Judgement, Observed, PlantedTest, judge, judge_again, judge_command, whole_canary,
-};
+pub use judge::{Judgement, Observed, all_checks, judge, judge_again, judge_command, judged};
 pub use junit::read_junit;
 pub use node::{NodeTest, count_node};
+pub use oracle::OracleUse;
 pub use pytest::{Pytest, count_pytest};
 pub use unittest::{Unittest, count_unittest};
 

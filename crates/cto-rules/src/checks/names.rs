@@ -1,33 +1,60 @@
-//! Names of passed tests, bounded and told apart.
+//! Names of tests by their outcome, bounded and told apart.
 
 use std::collections::BTreeMap;
+
+use cto_contract::verification::TestCounts;
 
 /// How many names are kept.
 const NAMES_MAX: usize = 100_000;
 
+/// How a test ended, as its runner tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Outcome {
+    Passed,
+    /// Not run, or expected to fail.
+    Skipped,
+    Failed,
+}
+
 /// Collects names. One that comes again gets a number, so that losing one of two equal ones is seen.
 #[derive(Default)]
 pub(super) struct Names {
-    seen: BTreeMap<String, u32>,
+    /// How often a name had each outcome, in the order of [`Outcome`].
+    seen: BTreeMap<String, [u32; 3]>,
     total: usize,
 }
 
 impl Names {
-    pub(super) fn add(&mut self, name: String) {
+    pub(super) fn add(&mut self, name: String, outcome: Outcome) {
         if self.total < NAMES_MAX {
             self.total += 1;
-            *self.seen.entry(name).or_default() += 1;
+            self.seen.entry(name).or_default()[outcome as usize] += 1;
         }
     }
 
-    pub(super) fn into_sorted(self) -> Vec<String> {
-        let mut out = Vec::with_capacity(self.total);
+    /// Puts the names into the counts. Equal ones are numbered through all outcomes, the best first: which of two
+    /// equal ones failed is not known.
+    pub(super) fn tell(self, counts: &mut TestCounts) {
+        let [mut passed, mut skipped, mut failed] = [const { Vec::new() }; 3];
         for (name, times) in self.seen {
-            out.extend((2..=times).map(|n| format!("{name} #{n}")));
-            out.push(name);
+            let lists = [&mut passed, &mut skipped, &mut failed];
+            let mut number = 0;
+            for (list, times) in lists.into_iter().zip(times) {
+                for _ in 0..times {
+                    number += 1;
+                    list.push(match number {
+                        1 => name.clone(),
+                        _ => format!("{name} #{number}"),
+                    });
+                }
+            }
         }
-        out.sort();
-        out
+        for list in [&mut passed, &mut skipped, &mut failed] {
+            list.sort();
+        }
+        counts.passed_names = passed;
+        counts.skipped_names = skipped;
+        counts.failed_names = failed;
     }
 }
 
@@ -36,11 +63,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_names_stay_two() {
+    fn equal_names_stay_two_whatever_became_of_them() {
         let mut names = Names::default();
-        for n in ["b", "a", "b"] {
-            names.add(n.to_owned());
+        for (name, outcome) in [
+            ("b", Outcome::Failed),
+            ("a", Outcome::Passed),
+            ("b", Outcome::Passed),
+            ("b", Outcome::Passed),
+            ("c", Outcome::Skipped),
+        ] {
+            names.add(name.to_owned(), outcome);
         }
-        assert_eq!(names.into_sorted(), ["a", "b", "b #2"]);
+        let mut counts = TestCounts::default();
+        names.tell(&mut counts);
+        assert_eq!(counts.passed_names, ["a", "b", "b #2"]);
+        assert_eq!(counts.failed_names, ["b #3"]);
+        assert_eq!(counts.skipped_names, ["c"]);
     }
 }

@@ -9,6 +9,7 @@ mod output;
 
 pub use output::count_node;
 
+use super::alias::Alias;
 use super::call::Call;
 use super::canary::{CanaryPlan, FailureLine, NoPlan, Planted, TreeFacts, join, parent};
 
@@ -150,11 +151,15 @@ impl NodeTest {
         if let Some(why) = &self.doubt {
             return NoPlan::because(why.clone());
         }
-        let name = format!("cto_canary_{token}");
+        let name = Alias::of(token).sentence();
+        let file_name = |number: usize| {
+            let words = Alias::of(&format!("{token}{number}")).file_with_hyphens();
+            format!("{words}.test.mjs")
+        };
         let options = if self.only { "{ only: true }, " } else { "" };
         // It passes, and so is missed, when one of the usual assertions no longer throws.
         let test = format!(
-            "test('{name}', {options}() => {{\n  const broken = [{BROKEN}].filter((call) => {{\n    try {{ call(); }} catch {{ return false; }}\n    return true;\n  }});\n  if (broken.length === 0) throw new Error('cto canary {token}');\n}});\n"
+            "test('{name}', {options}() => {{\n  const broken = [{BROKEN}].filter((call) => {{\n    try {{ call(); }} catch {{ return false; }}\n    return true;\n  }});\n  if (broken.length === 0) throw new Error('{name}');\n}});\n"
         );
         let head = "import assert from 'node:assert';\nimport test from 'node:test';\n";
         let tested = files::find(&self.files, facts)?;
@@ -164,13 +169,13 @@ impl NodeTest {
             // A file that can't be loaded fails in its own run.
             let load = format!("await import('./' + {}).catch(() => {{}});\n", string(base));
             files.push(Planted {
-                path: join(dir, &format!("cto-canary-{token}-{i}.test.mjs")),
+                path: join(dir, &file_name(i)),
                 content: format!("{head}\n{load}\n{test}"),
             });
         }
         if files.is_empty() {
             files.push(Planted {
-                path: format!("cto-canary-{token}.test.mjs"),
+                path: file_name(0),
                 content: format!("{head}\n{test}"),
             });
         }

@@ -8,14 +8,23 @@ pub use output::count_pytest;
 
 use config::Config;
 
+use super::alias::Alias;
 use super::call::Call;
 use super::canary::{
-    CanaryPlan, EntryKind, FailureLine, NoPlan, Planted, TreeFacts, beneath, join, parent,
+    CanaryPlan, Entry, EntryKind, FailureLine, NoPlan, Planted, TreeFacts, beneath, join, parent,
 };
 
-/// Names each test by its outcome in the last section and runs all of them, whatever a project's own `addopts` say
-/// about being quiet or stopping early.
-const BY_NAME: [&str; 4] = ["--verbosity=0", "-rpfEsxX", "--color=no", "--maxfail=0"];
+/// Names each test on a line of its own with its outcome and runs all of them, whatever a project's own `addopts` say
+/// about being quiet, showing what tests print, or stopping early.
+const BY_NAME: [&str; 7] = [
+    "--verbosity=1",
+    "-rpfEsxX",
+    "--color=no",
+    "--maxfail=0",
+    "--capture=fd",
+    "-o",
+    "console_output_style=progress",
+];
 /// Keeps the cache out of the tree, which would end dirty. pytest itself expands the variable.
 const CACHE: [&str; 2] = ["-o", "cache_dir=$TMPDIR/pytest-cache"];
 
@@ -256,7 +265,8 @@ impl Pytest {
         let set = Options::read(&config.addopts);
         let variable = Options::read(&super::call::words(from_variable).unwrap_or_default());
 
-        let test_name = format!("test_canary_{token}");
+        let alias = Alias::of(token);
+        let (test_name, is_test_shaped) = config.function_name(&alias);
         let mut more = Vec::new();
         let last = |own: &Option<String>, variable: Option<String>, set: Option<String>| {
             let last = own.clone().or(variable).or(set);
@@ -274,12 +284,13 @@ impl Pytest {
             },
             None => Vec::new(),
         };
+        let names_files = self.options.paths.iter().any(|path| path.contains(".py"));
         let dir = match first_dir {
             Some(dir) => dir,
             None => config.home(facts)?,
         };
         facts.insist_directory(&dir)?;
-        let file = format!("test_cto_canary_{token}.py");
+        let (file, is_file_shaped) = config.file_name(&alias, facts.list(&dir)?);
         let path = join(&dir, &file);
         // A file inside a directory that is searched counts only by its name, even when it is given as well.
         let mut widen = |name: &str, values: &[String], value: &str| {
@@ -287,18 +298,16 @@ impl Pytest {
             let all: Vec<String> = values.map(super::call::quoted).collect();
             more.extend(["-o".to_owned(), format!("{name}={}", all.join(" "))]);
         };
-        if !config.files.is_empty() {
+        if !is_file_shaped {
             widen("python_files", &config.files, &file);
         }
-        if !config.functions.is_empty() {
+        if !is_test_shaped {
             widen("python_functions", &config.functions, &test_name);
         }
-        if first.is_some() {
+        // Where the whole directory is searched it is found like any other, and the call stays as it was.
+        if names_files {
             more.push(path.clone());
-        } else if config.testpaths.is_empty() {
-            // Without paths the whole directory is searched; naming one file would leave out the rest.
-            more.extend([".".to_owned(), path.clone()]);
-        } else {
+        } else if first.is_none() && !config.searches(&dir) {
             widen("testpaths", &config.testpaths, &path);
         }
         let import = if marks.is_empty() {
@@ -311,7 +320,8 @@ impl Pytest {
             .map(|m| format!("@pytest.mark.{m}\n"))
             .collect();
         let content = format!(
-            "{import}{marks}def {test_name}():\n    raise AssertionError(\"cto canary {token}\")\n"
+            "{import}{marks}def {test_name}():\n    raise AssertionError(\"{}\")\n",
+            alias.sentence()
         );
         Ok(CanaryPlan {
             files: vec![Planted { path, content }],
@@ -326,6 +336,44 @@ impl Pytest {
 }
 
 impl Config {
+    /// A name for a file as the project names its own, and whether it counts as one of tests by that name alone.
+    fn file_name(&self, alias: &Alias, beside: &[Entry]) -> (String, bool) {
+        if self.files.is_empty() {
+            let any = |fits: fn(&str) -> bool| beside.iter().any(|e| fits(&e.name));
+            let ends_in_test = any(|n| n.ends_with("_test.py"));
+            return match ends_in_test && !any(|n| n.starts_with("test_")) {
+                true => (format!("{}_test.py", alias.file()), true),
+                false => (format!("test_{}.py", alias.file()), true),
+            };
+        }
+        let like =
+            |pattern: &String| put_into(pattern, &alias.file()).filter(|n| n.ends_with(".py"));
+        match self.files.iter().find_map(like) {
+            Some(name) => (name, true),
+            None => (format!("test_{}.py", alias.file()), false),
+        }
+    }
+
+    /// The same for a function.
+    fn function_name(&self, alias: &Alias) -> (String, bool) {
+        let words = alias.test();
+        let is_plain = |p: &str| p.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+        let like = |pattern: &String| match is_plain(pattern) && !pattern.is_empty() {
+            true => Some(format!("{}_{words}", pattern.trim_end_matches('_'))),
+            false => put_into(pattern, &words).filter(|name| is_plain(name)),
+        };
+        match self.functions.iter().find_map(like) {
+            Some(name) => (name, true),
+            None => (format!("test_{words}"), self.functions.is_empty()),
+        }
+    }
+
+    /// Whether a call without paths comes by this directory.
+    fn searches(&self, dir: &str) -> bool {
+        let same = |path: &String| path.trim_start_matches("./").trim_end_matches('/') == dir;
+        self.testpaths.is_empty() || self.testpaths.iter().any(same)
+    }
+
     /// The directory that tests stand in, when the call names none: there their `conftest.py` applies as well.
     fn home(&self, facts: &TreeFacts) -> Result<String, NoPlan> {
         let plain = |p: &&String| !p.contains(['*', '?', '[', ':']);
@@ -338,4 +386,16 @@ impl Config {
         }
         Ok(String::new())
     }
+}
+
+/// Words in place of the one `*` of a pattern; none for a pattern of another kind.
+fn put_into(pattern: &str, words: &str) -> Option<String> {
+    let (before, after) = pattern.split_once('*')?;
+    let is_plain = !(before.contains(['?', '[', '/']) || after.contains(['*', '?', '[', '/']));
+    let glue = |is_open: bool| if is_open { "" } else { "_" };
+    is_plain.then(|| {
+        let head = glue(before.is_empty() || before.ends_with('_'));
+        let tail = glue(after.is_empty() || after.starts_with(['_', '.']));
+        format!("{before}{head}{words}{tail}{after}")
+    })
 }

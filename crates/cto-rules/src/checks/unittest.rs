@@ -1,7 +1,10 @@
-//! Python's `unittest`: recognising a call, counting its output, planting a test that must fail.
+//! Python's `unittest`: recognising a call and planting a test that must fail. What it prints is read in [`output`].
 
-use cto_contract::verification::TestCounts;
+mod output;
 
+pub use output::count_unittest;
+
+use super::alias::Alias;
 use super::call::Call;
 use super::canary::{CanaryPlan, FailureLine, NoPlan, Planted, TreeFacts, beneath, join};
 
@@ -68,19 +71,26 @@ impl Unittest {
     }
 
     pub(super) fn canary(&self, token: &str, facts: &TreeFacts) -> Result<CanaryPlan, NoPlan> {
+        let alias = Alias::of(token);
         let stem = self.pattern.strip_suffix(".py").unwrap_or("test*");
-        let module = if self.named || !stem.contains('*') {
-            format!("test_cto_canary_{token}")
-        } else {
-            stem.replacen('*', &format!("_cto_canary_{token}"), 1)
-                .replace(['*', '?', '[', ']'], "x")
+        let module = match stem.split_once('*') {
+            Some((before, after)) if !self.named => {
+                let glue = match before.is_empty() || before.ends_with('_') {
+                    true => "",
+                    false => "_",
+                };
+                let after = after.replace(['*', '?', '[', ']'], "x");
+                format!("{before}{glue}{}{after}", alias.file())
+            }
+            Some(_) | None => format!("test_{}", alias.file()),
         };
         let start = beneath(self.start.as_deref().unwrap_or(""))?;
         facts.insist_directory(&start)?;
-        let test_name = format!("test_canary_{token}");
+        let test_name = format!("test_{}", alias.test());
+        let (class, message) = (alias.file_as_type(), alias.sentence());
         // It passes, and so is missed, when one of the usual assertions no longer raises.
         let content = format!(
-            "import unittest\n\n\nclass CtoCanary{token}(unittest.TestCase):\n    def {test_name}(self):\n        for name, values in ({BROKEN}):\n            try:\n                getattr(self, name)(*values)\n            except self.failureException:\n                continue\n            return\n        self.fail(\"cto canary {token}\")\n"
+            "import unittest\n\n\nclass {class}Test(unittest.TestCase):\n    def {test_name}(self):\n        for name, values in ({BROKEN}):\n            try:\n                getattr(self, name)(*values)\n            except self.failureException:\n                continue\n            return\n        self.fail(\"{message}\")\n"
         );
         let mut more = Vec::new();
         if self.has_pattern {
@@ -104,107 +114,9 @@ impl Unittest {
     }
 }
 
-/// Counts what a run of unittest printed, by its summary, and by name where it was told to be verbose.
-pub fn count_unittest(output: &str) -> Option<TestCounts> {
-    let ran = output.lines().rev().find_map(|line| {
-        let rest = line.strip_prefix("Ran ")?;
-        let (number, rest) = rest.split_once(' ')?;
-        rest.starts_with("test")
-            .then(|| number.parse::<u64>().ok())?
-    })?;
-    let summary = output
-        .lines()
-        .rev()
-        .find(|l| l.starts_with("OK") || l.starts_with("FAILED") || l.starts_with("NO TESTS RAN"))
-        .unwrap_or("");
-    let part = |name: &str| -> u64 {
-        summary
-            .split_once('(')
-            .map_or("", |(_, inside)| inside.trim_end_matches(')'))
-            .split(", ")
-            .find_map(|item| item.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
-            .unwrap_or(0)
-    };
-    let failed = part("failures") + part("errors") + part("unexpected successes");
-    let skipped = part("skipped");
-    let expected_failures = part("expected failures");
-    Some(TestCounts {
-        ran,
-        failed,
-        skipped,
-        passed: ran.saturating_sub(failed + skipped + expected_failures),
-        passed_names: passed_names(output),
-    })
-}
-
-/// Reads `name (module.Class) ... ok` lines, whose name may stand on the line before when a docstring is shown.
-fn passed_names(output: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut last_header: Option<&str> = None;
-    for line in output.lines() {
-        let (head, verdict) = line
-            .rsplit_once(" ... ")
-            .map_or((line, None), |(h, v)| (h, Some(v.trim())));
-        if is_header(head) {
-            last_header = Some(head);
-        }
-        if verdict == Some("ok")
-            && let Some(header) = last_header.take()
-        {
-            names.push(full_name(header));
-        }
-        if names.len() >= 100_000 {
-            break;
-        }
-    }
-    names.sort();
-    names.dedup();
-    names
-}
-
-fn is_header(text: &str) -> bool {
-    text.split_once(" (")
-        .is_some_and(|(name, rest)| !name.is_empty() && !name.contains(' ') && rest.ends_with(')'))
-}
-
-/// Newer versions print `name (module.Class.name)`, older ones `name (module.Class)`; both become the first.
-fn full_name(header: &str) -> String {
-    let (name, rest) = header.split_once(" (").unwrap_or((header, ""));
-    let class = rest.trim_end_matches(')');
-    if class.rsplit('.').next() == Some(name) {
-        class.to_owned()
-    } else {
-        format!("{class}.{name}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    const VERBOSE: &str = "test_a (test_s.T.test_a) ... ok\ntest_b (test_s.T.test_b)\nSays what it does. ... ok\ntest_c (test_s.T) ... FAIL\ntest_d (test_s.T.test_d) ... skipped 'no'\n\n======\nFAIL: test_c (test_s.T)\n------\nRan 4 tests in 0.001s\n\nFAILED (failures=1, skipped=1)\n";
-
-    #[test]
-    fn a_verbose_run_is_counted_by_name() {
-        let counts = count_unittest(VERBOSE).unwrap();
-        assert_eq!(
-            (counts.ran, counts.passed, counts.failed, counts.skipped),
-            (4, 2, 1, 1)
-        );
-        assert_eq!(counts.passed_names, ["test_s.T.test_a", "test_s.T.test_b"]);
-    }
-
-    #[test]
-    fn zero_tests_are_counted_as_zero_and_silence_as_nothing() {
-        assert_eq!(
-            count_unittest("Ran 0 tests in 0.000s\n\nNO TESTS RAN\n")
-                .unwrap()
-                .passed,
-            0
-        );
-        assert_eq!(count_unittest(""), None);
-    }
 
     #[test]
     fn the_canary_is_where_the_runner_looks() {
@@ -218,7 +130,7 @@ mod tests {
         };
         assert_eq!(
             plan("python3 -m unittest -q").files[0].path,
-            "test_cto_canary_abc.py"
+            "test_middle_blank_bytes.py"
         );
         assert_eq!(
             plan("python3 -m unittest -q").command,
@@ -226,22 +138,15 @@ mod tests {
         );
         assert_eq!(
             plan("python3 -m unittest test_x").command,
-            "python3 -m unittest test_x -v test_cto_canary_abc"
+            "python3 -m unittest test_x -v test_middle_blank_bytes"
         );
         assert_eq!(
             plan("python3 -m unittest discover -s tests -p '*_check.py'").files[0].path,
-            "tests/_cto_canary_abc_check.py"
+            "tests/middle_blank_bytes_check.py"
         );
         assert_eq!(
             plan("python3 -m unittest -f -k one").command,
-            "python3 -m unittest -k one -v -k test_canary_abc"
+            "python3 -m unittest -k one -v -k test_lines_answer_joined_format"
         );
-    }
-
-    proptest! {
-        #[test]
-        fn counting_never_panics(text in any::<String>()) {
-            let _counts = count_unittest(&text);
-        }
     }
 }

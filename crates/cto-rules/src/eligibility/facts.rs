@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cto_contract::ids::Digest;
 use cto_contract::task::TaskContract;
+use cto_contract::text;
 use cto_contract::time::Utc;
 use cto_contract::wire_enum;
 use cto_contract::words::{Lane, SandboxClass, SourceAdmissionStatus, Stage};
@@ -114,11 +115,35 @@ pub enum RepositoryState {
     Unsupported(String),
 }
 
-/// Whether the source has uncommitted changes that a task could collide with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StartTree {
-    Clean,
-    Dirty,
+/// What of the source is not committed: tracked paths that changed, and untracked ones that are not ignored. The file
+/// of the contract does not count, wherever it lies.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StartTree {
+    /// The first of the paths.
+    pub paths: Vec<String>,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl StartTree {
+    /// Most paths that are named.
+    pub const PATHS_MAX: usize = 100;
+
+    /// Takes all paths that differ from the commit; `contract` is the path of the contract if it lies in the repository.
+    pub fn new<'a>(dirty: impl IntoIterator<Item = &'a [u8]>, contract: Option<&[u8]>) -> Self {
+        let mut tree = Self::default();
+        for path in dirty.into_iter().filter(|path| Some(*path) != contract) {
+            tree.count += 1;
+            if tree.paths.len() < Self::PATHS_MAX {
+                tree.paths.push(text::path_text(path));
+            }
+        }
+        tree
+    }
+
+    pub const fn is_clean(&self) -> bool {
+        self.count == 0
+    }
 }
 
 /// A value and when it was found.

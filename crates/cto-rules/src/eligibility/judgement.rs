@@ -176,8 +176,11 @@ impl Judged {
     }
 }
 
+/// How one gate is judged from the facts about a lane.
+pub(super) type JudgeGate = fn(Gate, &LaneFacts<'_>) -> Finding;
+
 /// Judges every gate, each no matter how the others stand.
-pub(super) fn judge(facts: &LaneFacts<'_>) -> Vec<Judged> {
+pub(super) fn judge(facts: &LaneFacts<'_>, judge_one: JudgeGate) -> Vec<Judged> {
     let judged = |gate: &Gate| Judged {
         gate: *gate,
         finding: judge_one(*gate, facts),
@@ -185,7 +188,7 @@ pub(super) fn judge(facts: &LaneFacts<'_>) -> Vec<Judged> {
     Gate::ALL.iter().map(judged).collect()
 }
 
-fn judge_one(gate: Gate, facts: &LaneFacts<'_>) -> Finding {
+pub(super) fn judge_one(gate: Gate, facts: &LaneFacts<'_>) -> Finding {
     match gate {
         Gate::LaneGate => lane_gates::lane_gate(facts),
         Gate::StageGate => lane_gates::stage_gate(facts),

@@ -2,11 +2,17 @@
 
 use cto_contract::blocker::BlockerCode;
 use cto_contract::eligibility::Gate;
-use cto_contract::words::{RiskClass, Stage};
+use cto_contract::text;
+use cto_contract::words::{DirtySource, RiskClass, Stage};
 
 use super::facts::{ApprovalState, Probe, RepositoryState, StartTree, Work};
 use super::judgement::{Finding, Judgement, LaneFacts, TASK_CONTRACT, quoted, refused};
 use super::needs_approval;
+
+/// Most uncommitted paths that one message names.
+const DIRTY_SHOWN_MAX: usize = 20;
+/// Most characters of one of them.
+const DIRTY_SHOWN_CHARS: usize = 120;
 
 pub(super) fn allowed_paths(facts: &LaneFacts<'_>) -> Finding {
     let gate = Gate::AllowedPaths;
@@ -130,13 +136,33 @@ pub(super) fn start_tree_clean(facts: &LaneFacts<'_>) -> Finding {
     }
     let source = "its work tree against its HEAD";
     let seen = facts.looked_up.start_tree.as_ref();
-    Finding::looked(Probe::StartTree, source, seen, |tree| match tree {
-        StartTree::Clean => ("clean".to_owned(), Judgement::Passed),
-        StartTree::Dirty => {
-            let message =
-                format!("`{gate}`: the source has uncommitted changes in paths that may change");
-            let missing = refused(gate, BlockerCode::DirtyStartingTree, message);
-            ("dirty".to_owned(), missing)
+    Finding::looked(Probe::StartTree, source, seen, |tree| {
+        if tree.is_clean() {
+            return ("clean".to_owned(), Judgement::Passed);
+        }
+        let named = named(tree);
+        match facts.asked.contract.dirty_source {
+            DirtySource::Allowed => (
+                format!("not committed, which the contract allows: {named}"),
+                Judgement::Passed,
+            ),
+            DirtySource::Refused => {
+                let message = format!("`{gate}`: the source has uncommitted changes: {named}");
+                let missing = refused(gate, BlockerCode::DirtyStartingTree, message);
+                (format!("not committed: {named}"), missing)
+            }
         }
     })
+}
+
+/// The first paths that are not committed, and how many more there are.
+fn named(tree: &StartTree) -> String {
+    let shown = tree.paths.iter().take(DIRTY_SHOWN_MAX);
+    let shown: Vec<String> = shown
+        .map(|path| format!("`{}`", text::shorten(path, DIRTY_SHOWN_CHARS)))
+        .collect();
+    match tree.count - shown.len() as u64 {
+        0 => shown.join(", "),
+        more => format!("{}, and {more} more", shown.join(", ")),
+    }
 }

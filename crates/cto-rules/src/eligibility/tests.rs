@@ -1,12 +1,15 @@
 //! The whole truth table: every gate, every fault of its fact, looked up or not.
 
 mod decisions;
+mod dummy_gate;
 mod properties;
 mod twists;
 
 use cto_contract::blocker::BlockerCode;
 use cto_contract::time::Utc;
-use cto_contract::words::{NetworkClass, RiskClass, SandboxClass, SourceAdmissionStatus};
+use cto_contract::words::{
+    DirtySource, NetworkClass, RiskClass, SandboxClass, SourceAdmissionStatus,
+};
 use serde_json::json;
 
 use super::*;
@@ -88,7 +91,7 @@ fn good_answers() -> [Answer; 6] {
         Answer::ModelEndpoint(EndpointState::Named),
         Answer::ModelAccess(AccessState::Open),
         Answer::Repository(RepositoryState::Usable),
-        Answer::StartTree(StartTree::Clean),
+        Answer::StartTree(StartTree::default()),
     ]
 }
 
@@ -235,7 +238,7 @@ fn check_set(lane: Lane, number: u8, untouched: &Facts, set: &[(Gate, Twist)]) {
     for (_, twist) in set {
         twist.apply(&mut facts);
     }
-    let judged = judge(&LaneFacts::of_asked(&facts));
+    let judged = judge(&LaneFacts::of_asked(&facts), judge_one);
     let expected = expected(lane, number, |gate| {
         let mut of_gate = set.iter().filter(|(of, _)| *of == gate);
         of_gate.next().map(|(_, twist)| *twist)

@@ -92,6 +92,7 @@ fn decided(passes: bool) -> Script {
             mutation_mode: MutationMode::CopiedFixture,
             case_executed: false,
             blockers: reasons,
+            baseline: Vec::new(),
         }))
     })
 }
@@ -117,6 +118,7 @@ fn backend_end(exit_code: Option<i32>, signal: Option<i32>, timed_out: bool) -> 
             layers: Vec::new(),
             writable_roots: Vec::new(),
             read_paths: Vec::new(),
+            hidden_paths: Vec::new(),
         },
         recorded: None,
         start_failure: None,
@@ -153,6 +155,7 @@ fn changed(script: Script, files: &[&str]) -> Script {
                 changes: Vec::new(),
                 oddities: Vec::new(),
                 residue: Default::default(),
+                clone_check: None,
                 scratch_git: false,
                 blockers: Vec::new(),
             }))
@@ -323,5 +326,63 @@ proptest! {
         let state = replay(&whole.0[..cut]).unwrap();
         let again = replay(&whole.0[..cut]).unwrap();
         prop_assert_eq!(next_step(&state), next_step(&again));
+    }
+}
+
+#[test]
+fn of_a_dead_run_is_kept_what_its_log_vouches_for() {
+    use crate::leftovers::{Leftover, leftover};
+    let of = |script: &Script, path: &str| leftover(&replay(&script.0).unwrap(), path);
+    let before = decided(true);
+    assert_eq!(of(&before, "patch.diff"), Leftover::MakeAnew);
+    let after = changed(decided(true), &["a"]);
+    assert_eq!(
+        of(&after, "patch.diff"),
+        Leftover::Known(DIGEST.parse().unwrap())
+    );
+    for script in [&before, &after] {
+        for path in [
+            "eligibility.json",
+            "trace.jsonl",
+            "report.md",
+            "report.json",
+            "SHA256SUMS",
+            ".attestation.tmp",
+        ] {
+            assert_eq!(of(script, path), Leftover::MakeAnew, "{path}");
+        }
+        for path in [
+            "task-contract.json",
+            "events.normalized.jsonl",
+            "test.log",
+            "backend/stdout.log",
+        ] {
+            assert_eq!(of(script, path), Leftover::Keep, "{path}");
+        }
+    }
+}
+
+#[test]
+fn of_any_two_blockers_an_effect_goes_and_its_cause_stays() {
+    for first in BlockerCode::ALL {
+        for second in BlockerCode::ALL.iter().filter(|c| *c != first) {
+            let pair = [*first, *second].map(|code| Blocker::new(code, "", "x"));
+            let kept: Vec<BlockerCode> = without_effects(pair.to_vec())
+                .iter()
+                .map(|b| b.code)
+                .collect();
+            let causes = [BlockerCode::Timeout, BlockerCode::LimitExceeded];
+            let effects = [BlockerCode::NoDiff, BlockerCode::BackendFailed];
+            let expected: Vec<BlockerCode> = match (first, second) {
+                (cause, effect) if causes.contains(cause) && effects.contains(effect) => {
+                    vec![*cause]
+                }
+                (effect, cause) if causes.contains(cause) && effects.contains(effect) => {
+                    vec![*cause]
+                }
+                (first, second) => vec![*first, *second],
+            };
+            assert_eq!(kept, expected, "{first} {second}");
+        }
     }
 }

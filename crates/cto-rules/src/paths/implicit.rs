@@ -3,6 +3,8 @@
 //! Whoever writes one of them decides what the next check or the next agent does, so a glob that happens to cover it
 //! is not enough; the contract must name it.
 
+use super::never;
+
 /// Names of files that configure a runner or are loaded by it before any test, at any depth.
 const RUNNER_FILES: &[&str] = &[
     "conftest.py",
@@ -21,6 +23,40 @@ const RUNNER_FILES: &[&str] = &[
     // They can name a toolchain of the tree, whose `cargo` is then the runner.
     "rust-toolchain",
     "rust-toolchain.toml",
+];
+
+/// What git reads beside the files it is about, in every spelling that some file system takes for it: it decides which
+/// files there are and what is written for them.
+const GIT_FILES: &[&str] = &[".gitattributes", ".gitignore"];
+
+/// Manifests and files of tasks: each can say what a command runs. By the tool that reads them.
+const MANIFESTS: &[(&str, &[&str])] = &[
+    (
+        "npm, pnpm, yarn, bun",
+        &[
+            "package.json",
+            "pnpm-workspace.yaml",
+            "bunfig.toml",
+            "lerna.json",
+            "nx.json",
+            "turbo.json",
+        ],
+    ),
+    ("deno", &["deno.json", "deno.jsonc"]),
+    ("cargo", &["Cargo.toml"]),
+    ("python", &["pyproject.toml", "setup.py"]),
+    ("go", &["go.mod"]),
+    ("make", &["Makefile", "makefile", "GNUmakefile"]),
+    (
+        "just, task",
+        &[
+            "justfile",
+            "Justfile",
+            ".justfile",
+            "Taskfile.yml",
+            "Taskfile.yaml",
+        ],
+    ),
 ];
 
 /// The same by the beginning of the name: `jest.config.js`, `jest.config.mts`, …
@@ -73,10 +109,14 @@ pub(super) fn runner_rule(path: &str) -> Option<String> {
         }
     }
     let (parent, name) = last_two(path);
+    if let Some(file) = GIT_FILES.iter().find(|f| never::is_git_file(name, f)) {
+        return rule(file);
+    }
     if name.ends_with(".pth") {
         return rule("*.pth");
     }
-    if let Some(file) = RUNNER_FILES.iter().find(|f| **f == name) {
+    let manifests = MANIFESTS.iter().flat_map(|(_, files)| files.iter());
+    if let Some(file) = RUNNER_FILES.iter().chain(manifests).find(|f| **f == name) {
         return rule(file);
     }
     if let Some(prefix) = RUNNER_PREFIXES.iter().find(|p| name.starts_with(**p)) {

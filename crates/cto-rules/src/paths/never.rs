@@ -71,6 +71,16 @@ fn is_git_dir(component: &str) -> bool {
         .any(|piece| matches!(without_ntfs_tail(piece), ".git" | "git~1"))
 }
 
+/// Whether some file system takes a name for this file of git's, such as `.gitattributes`; NTFS knows `gitatt~1`.
+pub(super) fn is_git_file(name: &str, file: &str) -> bool {
+    let short = file.get(1..7).unwrap_or(file);
+    folded(name).split('\\').any(|piece| {
+        let piece = without_ntfs_tail(piece);
+        let number = piece.strip_prefix(short).and_then(|r| r.strip_prefix('~'));
+        piece == file || number.is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit())
+    })
+}
+
 fn folded(name: &str) -> String {
     name.chars()
         .filter(|c| !is_ignored_by_hfs(*c))

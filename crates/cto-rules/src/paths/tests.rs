@@ -160,7 +160,7 @@ fn gits_own_directory_is_never_allowable_in_any_spelling() {
         );
     }
     for path in [
-        ".gitignore",
+        ".gitmodules",
         ".github/x",
         "git",
         ".git2",
@@ -182,6 +182,12 @@ fn runner_files_are_frozen_unless_named_exactly() {
         "a/unittest_x/b.py",
         "conftest.py",
         "tests/conftest.py",
+        "package.json",
+        "packages/web/package.json",
+        "crates/a/Cargo.toml",
+        "a/b/Makefile",
+        "py/pyproject.toml",
+        "svc/go.mod",
         "sitecustomize.py",
         "sitecustomize/__init__.py",
         "usercustomize.so",
@@ -208,6 +214,12 @@ fn runner_files_are_frozen_unless_named_exactly() {
         "rust-toolchain",
         "rust-toolchain.toml",
         "node.config.json",
+        ".gitattributes",
+        "deep/er/.gitignore",
+        "src/.GitAttributes",
+        "gitatt~1",
+        ".gitignore. ",
+        ".git\u{200c}ignore",
     ] {
         assert!(
             scope(&["**"], &[], path).starts_with("runner_file"),

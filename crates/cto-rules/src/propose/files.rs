@@ -11,13 +11,18 @@ pub const IGNORED: &[&str] = &[
     ".sandcastle/",
 ];
 
-/// An ignore file with the lines that it lacks; none when it lacks nothing.
-pub fn extended_ignore(bytes: &[u8]) -> Option<Vec<u8>> {
+/// The lines that an ignore file lacks.
+pub fn missing_ignores(bytes: &[u8]) -> Vec<&'static str> {
     let has = |line: &str| {
         let mut lines = bytes.split(|b| *b == b'\n');
         lines.any(|l| l.trim_ascii() == line.as_bytes())
     };
-    let missing: Vec<&str> = IGNORED.iter().copied().filter(|line| !has(line)).collect();
+    IGNORED.iter().copied().filter(|line| !has(line)).collect()
+}
+
+/// An ignore file with the lines that it lacks; none when it lacks nothing.
+pub fn extended_ignore(bytes: &[u8]) -> Option<Vec<u8>> {
+    let missing = missing_ignores(bytes);
     if missing.is_empty() {
         return None;
     }
@@ -73,11 +78,7 @@ pub fn next_steps(directory: &str, names: FileNames) -> Vec<String> {
         .into_iter()
         .filter_map(|(name, value)| name.map(|n| format!("{n}={value} ")))
         .collect();
-    let FileNames {
-        contract,
-        example,
-        ignore,
-    } = names;
+    let contract = names.contract;
     let mut steps = Vec::new();
     if directory != "." {
         steps.push(format!("cd {directory}"));
@@ -85,7 +86,6 @@ pub fn next_steps(directory: &str, names: FileNames) -> Vec<String> {
     steps.extend([
         format!("$EDITOR {contract}"),
         format!("cto contract check {contract}"),
-        format!("git add {contract} {example} {ignore} && git commit -m 'Set up cto'"),
         format!(
             "{}cto run --repo . --contract {contract} --engine command --stage 3 -- <agent…>",
             gates.concat()

@@ -141,7 +141,7 @@ fn node_with_its_own_runner_and_with_a_script() {
     run: node --test
     inputs: node_modules
     allowed: lib/ index.js
-    frozen: package-lock.json package.json test/
+    frozen: **/package-lock.json package.json test/
     notes: 
     ");
     insta::assert_snapshot!(shown(&facts(
@@ -193,7 +193,7 @@ fn rust_with_a_registry_and_with_vendored_sources() {
     run: cargo test --offline --locked
     inputs: ~/.cargo/registry ~/.rustup
     allowed: crates/
-    frozen: **/Cargo.toml **/tests/ Cargo.lock
+    frozen: **/Cargo.lock **/Cargo.toml **/tests/
     notes: 
     ");
     let vendored = facts(
@@ -206,7 +206,7 @@ fn rust_with_a_registry_and_with_vendored_sources() {
     run: cargo test --offline --locked
     inputs: 
     allowed: src/
-    frozen: **/Cargo.toml Cargo.lock vendor/
+    frozen: **/Cargo.lock **/Cargo.toml **/vendor/
     notes: 
     ");
     let contract = propose(&vendored).contract;
@@ -214,7 +214,7 @@ fn rust_with_a_registry_and_with_vendored_sources() {
         !contract
             .forbidden_paths
             .iter()
-            .any(|p| p.as_str() == "vendor/"),
+            .any(|p| p.as_str() == "**/vendor/"),
         "the build reads it"
     );
 }
@@ -339,4 +339,50 @@ proptest! {
             prop_assert!(!wrong.contains(&warning.code), "{warning:?}");
         }
     }
+}
+
+#[test]
+fn secrets_and_lock_files_are_forbidden_at_any_depth_and_what_a_build_reads_stays() {
+    let paths = [
+        "app/main.py",
+        "app/.env",
+        "app/conf/.env.local",
+        "services/api/secrets/key.pem",
+        "services/api/credentials/token",
+        "web/package-lock.json",
+        "web/node_modules/x/index.js",
+        "go/vendor/y/y.go",
+        "deploy/run.sh",
+        ".github/workflows/ci.yml",
+    ];
+    let contract = propose(&facts(&paths, &[], &[])).contract;
+    let withheld = crate::paths::Withheld::new(&contract);
+    let absent: Vec<&str> = paths
+        .into_iter()
+        .filter(|path| withheld.holds(path.as_bytes()))
+        .collect();
+    assert_eq!(
+        absent,
+        [
+            "app/.env",
+            "app/conf/.env.local",
+            "services/api/secrets/key.pem",
+            "services/api/credentials/token",
+            "deploy/run.sh",
+            ".github/workflows/ci.yml",
+        ]
+    );
+    // What is not there yet may not come, and what a build reads may not change.
+    let policy = crate::paths::PathPolicy::new(&TaskContract {
+        allowed_paths: vec!["**".parse().unwrap()],
+        ..contract
+    });
+    for path in paths
+        .iter()
+        .skip(1)
+        .chain(&["deep/down/Cargo.lock", "a/b/vendor/z", ".env"])
+    {
+        assert_ne!(policy.scope(path.as_bytes()).0, Scope::Allowed, "{path}");
+    }
+    assert_eq!(policy.scope(b"app/main.py").0, Scope::Allowed);
 }

@@ -1,10 +1,12 @@
 //! The change: it must be writable as a patch, hold no secret, and give the same tree on a fresh copy.
 
 use cto_contract::blocker::{Blocker, BlockerCode};
-use cto_contract::event::{ChangedPath, Oddity, PatchApplied, Residue};
+use cto_contract::event::{ChangedPath, CloneCheck, Oddity, PatchApplied, Residue};
 use cto_contract::ids::{Digest, TreeId};
 use cto_contract::text::shorten;
 
+/// How many converted paths a pack lists.
+const CONVERTED_MAX: usize = 100;
 /// How many oddities a pack lists.
 const ODDITIES_MAX: usize = 200;
 
@@ -37,7 +39,21 @@ pub struct ChangeFacts {
     pub exposed: Option<ExposedSecret>,
     pub applied: Application,
     pub residue: Residue,
+    /// None where the tree has no attribute file.
+    pub clone: Option<CloneFacts>,
     pub scratch_git: bool,
+}
+
+/// What a fresh clone makes of the change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CloneFacts {
+    /// Each path whose conversion the change alters, and how.
+    pub altered: Vec<(String, String)>,
+    /// Paths that nothing converts and that came out otherwise all the same.
+    pub differing: Vec<String>,
+    pub compared: u64,
+    /// Changed paths with conversion attributes.
+    pub converted: Vec<String>,
 }
 
 /// Whether the patch is worth applying: one that is refused is not.
@@ -69,6 +85,7 @@ pub fn change(facts: ChangeFacts) -> PatchApplied {
             ),
         ));
     }
+    blockers.extend(facts.clone.iter().flat_map(clone_blockers));
     let applied_tree_id = match facts.applied {
         Application::NotTried => None,
         Application::Tree(id) => {
@@ -102,7 +119,47 @@ pub fn change(facts: ChangeFacts) -> PatchApplied {
         changes: facts.changes,
         oddities: facts.oddities.into_iter().take(ODDITIES_MAX).collect(),
         residue: facts.residue,
+        clone_check: facts.clone.map(|clone| CloneCheck {
+            compared: clone.compared,
+            not_compared_count: clone.converted.len() as u64,
+            not_compared: clone.converted.into_iter().take(CONVERTED_MAX).collect(),
+        }),
         scratch_git: facts.scratch_git,
         blockers,
     }
+}
+
+/// A change must not alter what git makes of any path: what lands would not be what was checked.
+fn clone_blockers(clone: &CloneFacts) -> Vec<Blocker> {
+    let mut blockers = Vec::new();
+    let mut refuse = |paths: Vec<&str>, message: String| {
+        if let Some(first) = paths.first() {
+            let code = BlockerCode::PatchNotReproducible;
+            blockers.push(Blocker::new(code, *first, shorten(&message, 500)));
+        }
+    };
+    let count = clone.altered.len();
+    let lines = clone.altered.iter().take(10);
+    let lines: Vec<String> = lines
+        .map(|(path, how)| format!("`{path}`: {how}"))
+        .collect();
+    refuse(
+        clone
+            .altered
+            .iter()
+            .map(|(path, _)| path.as_str())
+            .collect(),
+        format!(
+            "the change alters {count} conversion attributes, so that git would write other bytes than were checked: {}",
+            lines.join("; ")
+        ),
+    );
+    refuse(
+        clone.differing.iter().map(String::as_str).collect(),
+        format!(
+            "a fresh clone holds other bytes than were checked: {}",
+            clone.differing.join(", ")
+        ),
+    );
+    blockers
 }

@@ -16,11 +16,35 @@ pub enum Commands {
     Checks,
 }
 
+/// What a disk runs out of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskUnit {
+    Bytes,
+    Files,
+}
+
+impl DiskUnit {
+    fn amount(self, count: u64) -> String {
+        match self {
+            Self::Bytes => format!("{} MiB", count >> 20),
+            Self::Files => format!("{count} files"),
+        }
+    }
+}
+
 /// Why a step could not be carried out. A variant for each cause, because the fault differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// A file that a pack or a workspace needs could not be written.
     NotWritten { path: String, why: String },
+    /// The space that a run needs for its end could not be kept.
+    NoReserve { mib: u64, why: String },
+    /// Nothing was left of the disk after a step: so much of it the run had taken, of so much that was free.
+    DiskFull {
+        unit: DiskUnit,
+        taken: u64,
+        free_before: u64,
+    },
     /// The trees of a run could not be made.
     WorkspaceNotMade { why: String },
     /// Inputs and setup commands need mounts, which the provider or the kernel refuses.
@@ -61,6 +85,32 @@ pub fn fault(step: Step, fault: &Fault) -> Blocker {
             path.as_str(),
             format!("`{path}` could not be written: {}", short(why)),
         ),
+        Fault::NoReserve { mib, why } => Blocker::new(
+            Code::ArtifactWriteFailure,
+            "reserve",
+            format!(
+                "{mib} MiB could not be kept for the end of the run, so it was not begun: {}",
+                short(why)
+            ),
+        ),
+        // Who took most of it is at fault; the run's own processes are the agent's.
+        Fault::DiskFull {
+            unit,
+            taken,
+            free_before,
+        } => {
+            let (code, who) = match *taken >= free_before / 2 {
+                true => (Code::LimitExceeded, "the run"),
+                false => (Code::ArtifactWriteFailure, "others"),
+            };
+            let (taken, free) = (unit.amount(*taken), unit.amount(*free_before));
+            let what = format!("{who} filled the disk during `{step}`");
+            Blocker::new(
+                code,
+                "disk",
+                format!("{what}: the run took {taken} of {free} that were free"),
+            )
+        }
         Fault::WorkspaceNotMade { why } => Blocker::new(
             Code::ArtifactWriteFailure,
             "workspace",

@@ -3,8 +3,9 @@
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::SourceChecked;
 use cto_contract::ids::{CommitId, Digest};
+use cto_contract::plan::SourcePlan;
 use cto_contract::text::shorten;
-use cto_contract::words::SandboxClass;
+use cto_contract::words::{DirtySource, SandboxClass};
 
 /// One look at the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,14 @@ pub struct SourceFacts {
     pub differences: Vec<String>,
     /// What held the backend.
     pub class: SandboxClass,
+}
+
+/// Whether a run from this source can ever count as a proof: one that may start from uncommitted changes never does.
+pub const fn can_be_proof(source: &SourcePlan) -> bool {
+    match source.dirty_source {
+        DirtySource::Refused => true,
+        DirtySource::Allowed => false,
+    }
 }
 
 /// Full confinement keeps a backend from even seeing the source, so under it a change is somebody else's.

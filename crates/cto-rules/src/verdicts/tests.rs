@@ -2,7 +2,7 @@ use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{Oddity, Residue, Step};
 use cto_contract::ids::{Digest, TreeId};
 use cto_contract::verification::CommandResult;
-use cto_contract::words::{ClaimLevel, FaultClass, SandboxClass};
+use cto_contract::words::{FaultClass, SandboxClass};
 use proptest::prelude::*;
 
 use super::*;
@@ -13,6 +13,21 @@ fn tree(digit: char) -> TreeId {
 
 fn digest(digit: char) -> Digest {
     digit.to_string().repeat(64).parse().unwrap()
+}
+
+#[test]
+fn a_full_disk_is_the_fault_of_who_filled_it() {
+    let named = |taken: u64, free_before: u64| {
+        let full = Fault::DiskFull {
+            unit: DiskUnit::Bytes,
+            taken,
+            free_before,
+        };
+        fault(Step::Backend, &full).code
+    };
+    assert_eq!(named(90 << 20, 95 << 20), BlockerCode::LimitExceeded);
+    assert_eq!(named(2 << 20, 95 << 20), BlockerCode::ArtifactWriteFailure);
+    assert_eq!(named(0, 0), BlockerCode::LimitExceeded);
 }
 
 #[test]
@@ -109,6 +124,7 @@ fn change_facts(applied: Application) -> ChangeFacts {
         exposed: None,
         applied,
         residue: Residue::default(),
+        clone: None,
         scratch_git: false,
     }
 }
@@ -151,16 +167,10 @@ fn a_change_holds_only_when_its_patch_gives_its_own_tree() {
 #[test]
 fn a_setup_must_succeed_and_leave_the_baseline_alone() {
     let ran = |passed| CommandResult {
-        command: "npm ci".to_owned(),
         exit_code: Some(1),
-        signal: None,
         passed,
         seconds: 0.1,
-        tests: None,
-        timed_out: false,
-        output_capped: false,
-        level: ClaimLevel::Inferred,
-        reason: None,
+        ..CommandResult::unknown("npm ci")
     };
     let codes = |passed, changed: &[&str]| {
         let changed: Vec<String> = changed.iter().map(|&p| p.to_owned()).collect();
@@ -202,5 +212,41 @@ proptest! {
             (true, true) => Some(BlockerCode::SourceRepositoryMutated),
             (true, false) => Some(BlockerCode::SourceChangedDuringRun),
         });
+    }
+}
+
+#[test]
+fn a_change_that_alters_a_conversion_or_comes_out_otherwise_is_refused() {
+    let clone = |altered: &[&str], differing: &[&str], converted: &[&str]| CloneFacts {
+        altered: altered
+            .iter()
+            .map(|p| ((*p).to_owned(), "ident was unset and is set".to_owned()))
+            .collect(),
+        differing: differing.iter().map(|p| (*p).to_owned()).collect(),
+        compared: 1,
+        converted: converted.iter().map(|p| (*p).to_owned()).collect(),
+    };
+    for (found, expected) in [
+        (clone(&[], &[], &[]), &[][..]),
+        (clone(&[], &[], &["a"]), &[]),
+        (clone(&["a", "b"], &[], &["a"]), &["a"]),
+        (clone(&[], &["c"], &[]), &["c"]),
+        (clone(&["a"], &["c"], &[]), &["a", "c"]),
+    ] {
+        let shown = found.converted.clone();
+        let facts = ChangeFacts {
+            clone: Some(found),
+            ..change_facts(Application::NotTried)
+        };
+        let event = change(facts);
+        let subjects: Vec<&str> = event.blockers.iter().map(|b| b.subject.as_str()).collect();
+        assert_eq!(subjects, expected);
+        assert!(
+            event
+                .blockers
+                .iter()
+                .all(|b| b.code == BlockerCode::PatchNotReproducible)
+        );
+        assert_eq!(event.clone_check.unwrap().not_compared, shown);
     }
 }

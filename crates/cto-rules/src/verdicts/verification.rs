@@ -5,7 +5,7 @@ use cto_contract::event::{BackendFinished, ReviewVerdict, VerificationCompleted}
 use cto_contract::ids::TreeId;
 use cto_contract::task::TaskContract;
 use cto_contract::text::shorten;
-use cto_contract::verification::{Canary, CommandResult, Verification};
+use cto_contract::verification::{CommandResult, Verification};
 
 use crate::checks::judge;
 use crate::lifecycle::RunState;
@@ -96,10 +96,8 @@ pub fn not_checked(
 #[derive(Debug, Clone)]
 pub struct CheckFacts {
     pub baseline: Vec<CommandResult>,
+    /// Each with the test that was planted for it.
     pub after: Vec<CommandResult>,
-    /// Names of the tests that passed beside the planted one, where a runner tells them.
-    pub names_beside_canary: Option<Vec<String>>,
-    pub canary: Canary,
     /// Of the tree that was checked.
     pub tree_id: TreeId,
     /// What the checks changed in it, bounded.
@@ -112,43 +110,59 @@ pub fn checked(
     contract: &TaskContract,
     facts: CheckFacts,
 ) -> VerificationCompleted {
-    let judgement = judge(
-        contract,
-        facts.baseline,
-        facts.after,
-        facts.names_beside_canary,
-        facts.canary,
+    let judgement = judge(contract, facts.baseline, facts.after);
+    let beside = beside_checks(state, &facts.tree_id, &facts.dirty_paths);
+    VerificationCompleted {
+        verification: judgement.verification,
+        verified_tree_id: Some(facts.tree_id),
+        dirty_paths: facts.dirty_paths,
+        blockers: judgement.blockers.into_iter().chain(beside).collect(),
+    }
+}
+
+/// The blockers that recorded checks give when they are judged again; none where no check ran.
+pub fn checks_again(
+    state: &RunState,
+    contract: &TaskContract,
+    recorded: &VerificationCompleted,
+) -> Option<Vec<Blocker>> {
+    let tree_id = recorded.verified_tree_id.as_ref()?;
+    if recorded.verification.not_run.is_some() {
+        return None;
+    }
+    let beside = beside_checks(state, tree_id, &recorded.dirty_paths);
+    let (baseline, commands) = (
+        recorded.verification.baseline.clone(),
+        recorded.verification.commands.clone(),
     );
-    let dirty = facts.dirty_paths.first().map(|first| {
+    let flaws = judge(contract, baseline, commands).blockers;
+    Some(flaws.into_iter().chain(beside).collect())
+}
+
+/// What speaks against a change beside the results of its checks.
+fn beside_checks(state: &RunState, tree_id: &TreeId, dirty_paths: &[String]) -> Vec<Blocker> {
+    let dirty = dirty_paths.first().map(|first| {
         Blocker::new(
             BlockerCode::DirtyEndingTree,
             first.as_str(),
             format!(
                 "the checks changed: {}",
-                shorten(&facts.dirty_paths.join(", "), 400)
+                shorten(&dirty_paths.join(", "), 400)
             ),
         )
     });
-    let other_tree = (applied_tree(state) != Some(&facts.tree_id)).then(|| {
+    let other_tree = (applied_tree(state) != Some(tree_id)).then(|| {
         Blocker::new(
             BlockerCode::VerifiedTreeMismatch,
-            facts.tree_id.as_str(),
-            format!("tree {} was checked, not the patch's", facts.tree_id),
+            tree_id.as_str(),
+            format!("tree {tree_id} was checked, not the patch's"),
         )
     });
-    let blockers = judgement
-        .blockers
+    rejection(state.backend.as_ref())
         .into_iter()
-        .chain(rejection(state.backend.as_ref()))
         .chain(dirty)
         .chain(other_tree)
-        .collect();
-    VerificationCompleted {
-        verification: judgement.verification,
-        verified_tree_id: Some(facts.tree_id),
-        dirty_paths: facts.dirty_paths,
-        blockers,
-    }
+        .collect()
 }
 
 fn applied_tree(state: &RunState) -> Option<&TreeId> {

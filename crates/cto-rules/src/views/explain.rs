@@ -7,6 +7,7 @@ use cto_contract::outputs::{
     ExplainOutput, ExplainTag, ExplainedBlocker, ExplainedCheck, ExplainedClaim,
 };
 use cto_contract::report::Report;
+use cto_contract::trust::Provenance;
 use cto_contract::verification::CommandResult;
 use cto_contract::words::{ClaimLevel, RunStatus};
 
@@ -22,6 +23,7 @@ pub struct Printed {
 pub fn explain(
     report: &Report,
     decision: &EligibilityDecision,
+    provenance: Provenance,
     printed: impl Fn(&CommandResult) -> Printed,
 ) -> ExplainOutput {
     let verification = &report.checks.verification;
@@ -40,6 +42,8 @@ pub fn explain(
     ExplainOutput {
         schema_version: ExplainTag,
         run_id: report.run.run_id.clone(),
+        origin: provenance.origin,
+        of_this_home: provenance.of_this_home,
         case_id: report.run.case_id.clone(),
         backend: report.backend.backend,
         stage: report.authority.stage,

@@ -1,5 +1,7 @@
 //! The report for a person: `report.md`.
 
+mod source;
+
 use std::fmt::Write as _;
 
 use cto_contract::event::DenialKind;
@@ -18,7 +20,7 @@ pub fn markdown(report: &Report, contract: Option<&TaskContract>) -> String {
     let mut page = Page(String::with_capacity(4096));
     verdict(&mut page, report);
     claims(&mut page, report);
-    source(&mut page, report);
+    source::section(&mut page, report);
     scope(&mut page, report, contract);
     checks(&mut page, report);
     confinement(&mut page, report);
@@ -132,73 +134,6 @@ fn claims(page: &mut Page, report: &Report) {
     }
 }
 
-fn source(page: &mut Page, report: &Report) {
-    let section = &report.source;
-    let Some(source) = &section.source else {
-        return;
-    };
-    page.heading("Where it was copied from");
-    page.line(format!(
-        "Commit `{}`, history {}. Nothing was written there{}.",
-        source.commit,
-        source.history,
-        match &section.source_check {
-            Some(check) if check.differences.is_empty() =>
-                ": its fingerprint is the same before and after",
-            Some(_) => " by the harness, but it **changed during the run**",
-            None => ", but the run ended before that was checked",
-        }
-    ));
-    let mut list = |what: &str, total: u64, paths: &[String]| {
-        if total > 0 {
-            let first: Vec<String> = paths.iter().take(5).map(|p| code(p)).collect();
-            page.line(format!(
-                "- {what}: {total} ({}).",
-                cell_long(&first.join(", "))
-            ));
-        }
-    };
-    list(
-        "Withheld from the workspace",
-        source.withheld_count,
-        &source.withheld,
-    );
-    list(
-        "Uncommitted changes that are not part of it",
-        source.dirty_paths.len() as u64,
-        &source.dirty_paths,
-    );
-    if let Some(check) = &section.source_check {
-        list(
-            "Changed during the run",
-            check.differences.len() as u64,
-            &check.differences,
-        );
-    }
-    if source.lfs_pointers > 0 {
-        page.line(format!(
-            "- {} files are LFS pointers, not their content.",
-            source.lfs_pointers
-        ));
-    }
-    for input in &section.inputs {
-        page.line(format!(
-            "- Input {} ({}, {} files) seen at {}.",
-            code(&input.from.to_string()),
-            input.mode,
-            input.files,
-            code(&input.at)
-        ));
-    }
-    for command in &section.setup {
-        page.line(format!(
-            "- Setup {}: {}.",
-            code(&command.command),
-            result(command)
-        ));
-    }
-}
-
 fn scope(page: &mut Page, report: &Report, contract: Option<&TaskContract>) {
     page.heading("What changed");
     if let Some(contract) = contract {
@@ -233,6 +168,16 @@ fn scope(page: &mut Page, report: &Report, contract: Option<&TaskContract>) {
             ));
         }
         more(page, report.change.changes.len());
+    }
+    if let Some(clone) = &report.change.clone_check
+        && clone.not_compared_count > 0
+    {
+        let first: Vec<String> = clone.not_compared.iter().take(5).map(|p| code(p)).collect();
+        page.line(format!(
+            "{} changed paths have attributes by which git converts when it writes them; a clone may hold other bytes than were checked: {}.",
+            clone.not_compared_count,
+            cell_long(&first.join(", "))
+        ));
     }
     if report.change.residue.count > 0 {
         page.line("");
@@ -277,38 +222,39 @@ fn checks(page: &mut Page, report: &Report) {
     }
     page.line("| command | before the change | after the change | claim |");
     page.line("| --- | --- | --- | --- |");
-    for (i, command) in v.commands.iter().enumerate() {
-        let before = v
-            .baseline
-            .iter()
-            .find(|b| b.command == command.command)
-            .or_else(|| v.baseline.get(i));
+    for command in &v.commands {
+        let before = v.baseline.iter().find(|b| b.is_same_check(command));
         page.line(format!(
             "| {} | {} | {} | {} |",
-            code_cell(&command.command),
+            code_cell(command.line()),
             before.map_or_else(|| "not reached".to_owned(), result),
             result(command),
             command.level,
         ));
     }
     page.line("");
-    if let Some(canary) = &v.canary {
+    for (command, canary) in v.canaries() {
         page.line(format!(
-            "Canary: {} ({}).",
+            "- Canary of {}: {} ({}).",
+            code(command.line()),
             canary.status,
             cell(&canary.detail)
         ));
     }
+    for command in super::checks::exit_code_only(v) {
+        page.line(format!(
+            "- {}: {}.",
+            code(command),
+            super::checks::EXIT_CODE_ONLY
+        ));
+    }
     for command in v.commands.iter().filter(|c| !c.passed) {
         if let Some(why) = &command.reason {
-            page.line(format!("- {}: {}", code(&command.command), cell(why)));
+            page.line(format!("- {}: {}", code(command.line()), cell(why)));
         }
     }
-    if !v.lost_tests.is_empty() {
-        page.line(format!(
-            "- No longer passing: {}",
-            cell(&v.lost_tests.join(", "))
-        ));
+    for (what, tests) in super::checks::changed_tests(v) {
+        page.line(format!("- Tests: {what}: {}", cell(&tests)));
     }
 }
 
@@ -377,12 +323,8 @@ fn confinement(page: &mut Page, report: &Report) {
         page.line(format!("- In force: {}.", cell_long(&list(true))));
         page.line(format!("- Not in force: {}.", cell_long(&list(false))));
     }
-    if !section.read_paths.is_empty() {
-        let paths: Vec<String> = section.read_paths.iter().map(|p| code(p)).collect();
-        page.line(format!(
-            "- Readable besides the system's programs: {}.",
-            cell_long(&paths.join(", "))
-        ));
+    for (what, paths) in super::hidden::seen_and_not(section, code) {
+        page.line(format!("- {what}: {}.", cell_long(&paths)));
     }
     denials(page, report);
 }

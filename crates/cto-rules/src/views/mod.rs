@@ -1,6 +1,8 @@
 //! Views are pure folds of the log: live and replayed output are the same bytes.
 
+pub mod checks;
 pub mod explain;
+mod hidden;
 pub mod markdown;
 pub mod progress;
 pub mod report;

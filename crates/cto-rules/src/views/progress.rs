@@ -5,6 +5,8 @@ use cto_contract::plan::SettingSource;
 use cto_contract::text::one_line;
 use cto_contract::words::{RunStatus, SandboxClass};
 
+use super::hidden::left_out;
+
 /// What a person is told about an event; none for those that only the machine needs.
 pub fn progress(event: &RunEvent) -> Option<String> {
     match &event.kind {
@@ -59,9 +61,10 @@ pub fn progress(event: &RunEvent) -> Option<String> {
             Some(match &c.not_run {
                 Some(why) => format!("checks: not run ({})", one_line(why)),
                 None => format!(
-                    "checks: {passed} of {} passed, canary {}, claim {}",
+                    "checks: {passed} of {} passed{}, canary {}, claim {}",
                     c.commands.len(),
-                    (c.canary.as_ref()).map_or("not planted", |canary| canary.status.as_str()),
+                    super::checks::old_failures(c),
+                    super::checks::canary_words(c),
                     c.level
                 ),
             })
@@ -107,7 +110,15 @@ pub fn progress(event: &RunEvent) -> Option<String> {
             Some(format!("approval {} consumed", one_line(&a.approval_id)))
         }
         EventKind::LogRewritten(l) => Some(format!("log rewritten: {}", one_line(&l.rule))),
-        EventKind::PlanUpdated(p) => warning(p.plan.sandbox.class, p.plan.sandbox.provider_from),
+        EventKind::PlanUpdated(p) => {
+            let sandbox = &p.plan.sandbox;
+            let lines = [
+                warning(sandbox.class, sandbox.provider_from),
+                left_out(&sandbox.hidden_paths),
+            ];
+            let lines: Vec<String> = lines.into_iter().flatten().collect();
+            (!lines.is_empty()).then(|| lines.join("\n"))
+        }
         EventKind::TaskContractCreated(_)
         | EventKind::BackendStarted(_)
         | EventKind::StepFinished(_) => None,
@@ -132,6 +143,7 @@ pub fn step(step: Step) -> Option<&'static str> {
     match step {
         Step::Prepare => Some("preparing the workspace"),
         Step::Setup => Some("running the setup commands"),
+        Step::Baseline => Some("running the checks on the untouched tree"),
         Step::Backend => Some("the backend works"),
         Step::Change => Some("taking the change"),
         Step::Verification => Some("checking"),

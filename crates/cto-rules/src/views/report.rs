@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cto_contract::artifact::FreshnessMap;
 use cto_contract::blocker::BlockerCode;
-use cto_contract::event::{Residue, RunCompleted};
+use cto_contract::event::{GateBlocked, Residue, RunCompleted};
 use cto_contract::ids::Digest;
 use cto_contract::lanes::Meters;
 use cto_contract::report::{
@@ -137,6 +137,7 @@ fn change(state: &RunState) -> ChangeSection {
             .as_ref()
             .and_then(|v| v.verified_tree_id.clone()),
         residue: patch.map_or_else(Residue::default, |p| p.residue.clone()),
+        clone_check: patch.and_then(|p| p.clone_check.clone()),
         oddities: patch.map(|p| p.oddities.clone()).unwrap_or_default(),
     }
 }
@@ -225,6 +226,7 @@ fn sandbox(state: &RunState) -> SandboxSection {
         layers: seen.map(|s| s.layers.clone()).unwrap_or_default(),
         writable_roots: seen.map(|s| s.writable_roots.clone()).unwrap_or_default(),
         read_paths: seen.map(|s| s.read_paths.clone()).unwrap_or_default(),
+        hidden_paths: seen.map(|s| s.hidden_paths.clone()).unwrap_or_default(),
         denials: state.denials.clone(),
         drops: (state.backend.as_ref())
             .and_then(|b| b.recorded)
@@ -239,7 +241,8 @@ fn not_run(state: &RunState) -> Verification {
     } else {
         "the run ended before verification"
     };
-    Verification::not_run(why, Vec::new())
+    let baseline = state.gate_blocked.as_ref().map(|g| g.baseline.clone());
+    Verification::not_run(why, baseline.unwrap_or_default())
 }
 
 fn not_applicable(
@@ -275,7 +278,10 @@ fn not_applicable(
         }
         Some(_) => {}
     }
+    let has_baseline = |g: &GateBlocked| !g.baseline.is_empty();
     match &state.verification {
+        // It holds what the checks showed on the untouched tree.
+        None if state.gate_blocked.as_ref().is_some_and(has_baseline) => {}
         None => put("test.log", "no verification ran"),
         Some(v) => {
             if let Some(why) = &v.verification.not_run {
@@ -362,7 +368,6 @@ mod tests {
             "/tests_passed",
             "/verification/passed",
             "/verification/baseline_failed",
-            "/verification/canary",
             "/resources/verification_seconds",
             "/resources/tokens",
             "/sandbox/provider",

@@ -173,9 +173,9 @@ fn entry(
 }
 
 fn canary_word(verification: &Verification) -> String {
-    match (&verification.not_run, &verification.canary) {
-        (Some(_), _) | (None, None) => "not run".to_owned(),
-        (None, Some(canary)) => format!("canary {}", canary.status),
+    match &verification.not_run {
+        Some(_) => "not run".to_owned(),
+        None => format!("canary {}", super::checks::canary_words(verification)),
     }
 }
 
@@ -189,7 +189,7 @@ fn command(action: &str, at: Utc, result: &CommandResult, must_pass: bool) -> Tr
         at,
         Some(at),
         &[],
-        &format!("{}: {code}", result.command),
+        &format!("{}: {code}", result.line()),
     );
     if must_pass && !result.passed {
         line.outcome = TraceOutcome::Refused;

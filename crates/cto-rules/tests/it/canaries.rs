@@ -50,7 +50,7 @@ fn plan(command: &str, tree: Tree<'_>) -> Result<CanaryPlan, String> {
 fn shown(command: &str, tree: Tree<'_>) -> String {
     match plan(command, tree) {
         Ok(plan) => {
-            let quiet = " --verbosity=0 -rpfEsxX --color=no --maxfail=0 -o 'cache_dir=$TMPDIR/pytest-cache'";
+            let quiet = " --verbosity=1 -rpfEsxX --color=no --maxfail=0 --capture=fd -o console_output_style=progress -o 'cache_dir=$TMPDIR/pytest-cache'";
             let tap = " --test-reporter=tap --test-reporter-destination=stdout";
             let command = plan.command.replace(quiet, " …").replace(tap, " …");
             let paths: Vec<&str> = plan.files.iter().map(|f| f.path.as_str()).collect();
@@ -62,42 +62,38 @@ fn shown(command: &str, tree: Tree<'_>) -> String {
 
 #[test]
 fn pytest_finds_it_whatever_the_project_has_set() {
-    let at = "tests/test_cto_canary_ab12.py";
+    let at = "tests/test_final_round_clean.py";
     let tests: Tree<'_> = &[("tests/test_a.py", "")];
-    assert_eq!(
-        shown("pytest", &[]),
-        "test_cto_canary_ab12.py | pytest … . test_cto_canary_ab12.py"
-    );
-    assert_eq!(
-        shown("pytest -x", tests),
-        format!("{at} | pytest -x … . {at}")
-    );
+    assert_eq!(shown("pytest", &[]), "test_final_round_clean.py | pytest …");
+    assert_eq!(shown("pytest -x", tests), format!("{at} | pytest -x …"));
     assert_eq!(
         shown("pytest tests/test_a.py::test_b", tests),
         format!("{at} | pytest tests/test_a.py::test_b … {at}")
     );
     assert_eq!(
         shown("pytest ./tests -k 'a and b'", tests),
-        format!("{at} | pytest ./tests -k 'a and b' … -k '(a and b) or test_canary_ab12' {at}")
+        format!(
+            "{at} | pytest ./tests -k 'a and b' … -k '(a and b) or test_section_latest_first_drops'"
+        )
     );
     let ini = |text: &'static str| [("pytest.ini", text), ("checks/a.py", "")];
     assert_eq!(
         shown("pytest", &ini("[pytest]\ntestpaths = checks more/*\n")),
-        "checks/test_cto_canary_ab12.py | pytest … -o 'testpaths=checks '\\''more/*'\\'' checks/test_cto_canary_ab12.py'"
+        "checks/test_final_round_clean.py | pytest …"
     );
     assert_eq!(
         shown(
             "pytest checks",
             &ini("[pytest]\npython_files = *_check.py\npython_functions = check\n")
         ),
-        "checks/test_cto_canary_ab12.py | pytest checks … -o 'python_files='\\''*_check.py'\\'' test_cto_canary_ab12.py' -o 'python_functions=check test_canary_ab12' checks/test_cto_canary_ab12.py"
+        "checks/final_round_clean_check.py | pytest checks …"
     );
     assert_eq!(
         shown(
             "pytest -o addopts= checks",
             &ini("[pytest]\naddopts = -k nothing\n")
         ),
-        "checks/test_cto_canary_ab12.py | pytest -o addopts= checks … checks/test_cto_canary_ab12.py"
+        "checks/test_final_round_clean.py | pytest -o addopts= checks …"
     );
 }
 
@@ -110,7 +106,7 @@ fn pytest_selects_it_by_mark_where_marks_select() {
     let content = |command: &str| plan(command, &toml).unwrap().files[0].content.clone();
     assert_eq!(
         content("pytest"),
-        "import pytest\n\n\n@pytest.mark.fast\ndef test_canary_ab12():\n    raise AssertionError(\"cto canary ab12\")\n"
+        "import pytest\n\n\n@pytest.mark.fast\ndef test_section_latest_first_drops():\n    raise AssertionError(\"section latest first drops\")\n"
     );
     assert!(content("pytest -m 'slow or net'").contains("@pytest.mark.net\n"));
     assert!(!content("PYTEST_ADDOPTS='-m \"not net\"' pytest").contains("mark"));
@@ -186,7 +182,7 @@ const MANY: Tree<'_> = &[
 
 #[test]
 fn cargo_runs_it_beside_all_that_the_call_chooses() {
-    let at = "tests/cto_canary_ab12.rs";
+    let at = "tests/final_round_clean.rs";
     assert_eq!(
         shown("cargo test", ONE),
         format!("{at} | cargo test --no-fail-fast 2>&1")
@@ -194,7 +190,7 @@ fn cargo_runs_it_beside_all_that_the_call_chooses() {
     assert_eq!(
         shown("cargo test --lib one -- --exact", ONE),
         format!(
-            "{at} | cargo test --lib one --no-fail-fast --test cto_canary_ab12 -- --exact cto_canary_ab12 2>&1"
+            "{at} | cargo test --lib one --no-fail-fast --test final_round_clean -- --exact section_latest_first_drops 2>&1"
         )
     );
     assert_eq!(
@@ -254,9 +250,9 @@ fn cargo_gets_none_where_no_package_takes_it() {
         ),
         ("cargo test --no-run", ONE, "with `--no-run` no test runs"),
         (
-            "cargo test -- --skip canary",
+            "cargo test -- --skip _",
             ONE,
-            "`--skip canary` would skip it",
+            "`--skip` would skip it, whatever it is called",
         ),
         (
             "cargo test --new-option",
@@ -279,7 +275,7 @@ fn node_runs_it_in_the_process_of_each_test_file() {
         ("quits.test.js", "process.exit(0)"),
         ("test/deep/it's.cjs", ""),
     ];
-    let all = "cto-canary-ab12-0.test.mjs lib/cto-canary-ab12-1.test.mjs test/deep/cto-canary-ab12-2.test.mjs";
+    let all = "again-applies-joined.test.mjs lib/column-again-letters.test.mjs test/deep/creates-points-digits.test.mjs";
     assert_eq!(
         shown("node --test", tree),
         format!("{all} | node --test … {all}")
@@ -290,10 +286,10 @@ fn node_runs_it_in_the_process_of_each_test_file() {
     assert!(content("node --test --test-only a.test.js").contains("only: true"));
     assert_eq!(
         shown("node --test --test-name-pattern=x lib/b.js", tree),
-        "lib/cto-canary-ab12-0.test.mjs | node --test --test-name-pattern=x … --test-name-pattern=cto_canary_ab12 lib/cto-canary-ab12-0.test.mjs"
+        "lib/again-applies-joined.test.mjs | node --test --test-name-pattern=x … '--test-name-pattern=section latest first drops' lib/again-applies-joined.test.mjs"
     );
     // What a pattern stands for is not known here, so it stands alone.
-    let alone = "cto-canary-ab12.test.mjs";
+    let alone = "again-applies-joined.test.mjs";
     assert_eq!(
         shown("node --test 'x/*.js'", tree),
         format!("{alone} | node --test … {alone}")
@@ -328,7 +324,7 @@ const MODULE: Tree<'_> = &[
 fn go_finds_it_in_a_covered_package_with_tests() {
     assert_eq!(
         shown("go test ./...", MODULE),
-        "sub/deep/cto_canary_ab12_test.go z/cto_canary_ab12_test.go | go test -v ./..."
+        "sub/deep/final_round_clean_test.go z/final_round_clean_test.go | go test -v ./..."
     );
     assert!(
         plan("go test ./...", MODULE).unwrap().files[0]
@@ -337,7 +333,7 @@ fn go_finds_it_in_a_covered_package_with_tests() {
     );
     assert_eq!(
         shown("go test", MODULE),
-        "cto_canary_ab12_test.go | go test -v"
+        "final_round_clean_test.go | go test -v"
     );
     assert!(
         plan("go test", MODULE).unwrap().files[0]
@@ -346,7 +342,7 @@ fn go_finds_it_in_a_covered_package_with_tests() {
     );
     assert_eq!(
         shown("go test -run=TestA example.com/m/sub/... -args x", MODULE),
-        "sub/deep/cto_canary_ab12_test.go | go test -v -run=TestA example.com/m/sub/... '-run=TestA|^TestCtoCanaryab12$' -args x"
+        "sub/deep/final_round_clean_test.go | go test -v -run=TestA example.com/m/sub/... '-run=TestA|^TestSectionLatestFirstDrops$' -args x"
     );
     for (command, why) in [
         ("go test fmt", "`fmt` is no package of this tree"),
@@ -368,26 +364,44 @@ fn the_evidence_is_the_failure_of_that_very_test() {
         (
             "python3 -m unittest",
             ONE,
-            "FAIL: test_canary_ab12 (test_cto_canary_ab12.CtoCanaryab12.test_canary_ab12)",
+            "FAIL: test_section_latest_first_drops (test_final_round_clean.FinalRoundCleanTest.test_section_latest_first_drops)",
         ),
         (
             "pytest",
             ONE,
-            "FAILED test_cto_canary_ab12.py::test_canary_ab12 - AssertionError: cto canary ab12",
+            "FAILED test_final_round_clean.py::test_section_latest_first_drops - AssertionError: section latest first drops",
         ),
-        ("cargo test", ONE, "test cto_canary_ab12 ... FAILED"),
-        ("node --test", ONE, "    not ok 3 - cto_canary_ab12"),
-        ("go test", MODULE, "--- FAIL: TestCtoCanaryab12 (0.00s)"),
+        (
+            "cargo test",
+            ONE,
+            "test section_latest_first_drops ... FAILED",
+        ),
+        (
+            "node --test",
+            ONE,
+            "    not ok 3 - section latest first drops",
+        ),
+        (
+            "go test",
+            MODULE,
+            "--- FAIL: TestSectionLatestFirstDrops (0.00s)",
+        ),
     ] {
         let plan = plan(command, tree).unwrap();
         assert!(plan.is_told(&format!("x\n{line}\ny\n")), "{command}");
         for other in [
-            line.replace("ab12", "cd34"),
+            line.replace("section", "other").replace("Section", "Other"),
             line.replace("FAIL", "PASS").replace("not ok", "ok"),
         ] {
             assert!(!plan.is_told(&other), "{command}: {other}");
         }
-        assert!(plan.files[0].content.contains("ab12"), "{command}");
+        let content = plan.files[0].content.to_ascii_lowercase();
+        assert!(content.contains("section latest first drops"), "{command}");
+        let all =
+            [&content, &plan.files[0].path, &plan.command].map(|t| t.replace("pytest-cache", ""));
+        for word in ["canary", "cto", "ab12", "planted"] {
+            assert!(all.iter().all(|t| !t.contains(word)), "{command}: {word}");
+        }
     }
 }
 

@@ -22,6 +22,15 @@ fn shown(counts: Option<TestCounts>) -> String {
     for name in c.passed_names {
         let _written = writeln!(out, "{name}");
     }
+    for name in c.failed_names {
+        let _written = writeln!(out, "FAILED {name}");
+    }
+    for name in c.skipped_names {
+        let _written = writeln!(out, "SKIPPED {name}");
+    }
+    if c.unnamed_failures > 0 {
+        let _written = writeln!(out, "{} failures without a name", c.unnamed_failures);
+    }
     out
 }
 
@@ -70,7 +79,7 @@ fn the_same_tests_are_told_by_name() {
     );
     assert_eq!(
         line("pytest -q -k 'a or b'"),
-        "pytest -q -k 'a or b' --verbosity=0 -rpfEsxX --color=no --maxfail=0 -o 'cache_dir=$TMPDIR/pytest-cache'"
+        "pytest -q -k 'a or b' --verbosity=1 -rpfEsxX --color=no --maxfail=0 --capture=fd -o console_output_style=progress -o 'cache_dir=$TMPDIR/pytest-cache'"
     );
     assert_eq!(
         line("cargo test -qr --verbose one -- --nocapture --format terse two"),
@@ -92,7 +101,7 @@ fn the_same_tests_are_told_by_name() {
 
 #[test]
 fn pytest_counts_only_what_passed_to_the_end() {
-    assert_snapshot!(shown(count_pytest(include_str!("outputs/pytest.txt"))), @r"
+    assert_snapshot!(shown(count_pytest(include_str!("outputs/pytest-verbose.txt"))), @r"
     16 ran, 7 passed, 6 failed, 1 skipped
     tests/test_a.py::TestC::test_m
     tests/test_a.py::U::test_u
@@ -100,16 +109,27 @@ fn pytest_counts_only_what_passed_to_the_end() {
     tests/test_a.py::test_par[\xe9]]
     tests/test_a.py::test_par[a b]
     tests/test_a.py::test_par[x - y]
+    FAILED tests/test_a.py::test_bad
+    FAILED tests/test_a.py::test_err
+    FAILED tests/test_a.py::test_sub
+    FAILED tests/test_a.py::test_teardown
+    FAILED tests/test_a.py::test_xps
+    SKIPPED tests/test_a.py::test_skip
+    SKIPPED tests/test_a.py::test_xf
+    SKIPPED tests/test_a.py::test_xp
     ");
-    let plain = count_pytest(include_str!("outputs/pytest.txt"));
-    assert_eq!(
-        count_pytest(include_str!("outputs/pytest-verbose.txt")),
-        plain
-    );
+    let plain = count_pytest(include_str!("outputs/pytest-verbose.txt"));
     assert_eq!(
         count_pytest(include_str!("outputs/pytest-xdist.txt")),
         plain
     );
+    // Without a line for each test the summary names all but those that were skipped.
+    let short = count_pytest(include_str!("outputs/pytest.txt"));
+    let without = plain.map(|plain| TestCounts {
+        skipped_names: plain.skipped_names[1..].to_vec(),
+        ..plain
+    });
+    assert_eq!(short, without);
 }
 
 #[test]
@@ -139,7 +159,7 @@ fn pytest_says_in_its_last_line_what_ran() {
     // A test printed the first line; pytest's own is the last.
     assert_eq!(
         read("99 passed in 1s\n1 failed in 0.01s\n"),
-        "1 ran, 0 passed, 1 failed, 0 skipped"
+        "1 ran, 0 passed, 1 failed, 0 skipped\n1 failures without a name"
     );
 }
 
@@ -165,6 +185,14 @@ fn cargo_counts_over_all_programs_and_keeps_equal_names_apart() {
     p_b src/lib.rs::tests::one
     p_b src/lib.rs::tests::pan
     p_b src/main.rs::one
+    FAILED it tests/it.rs #2::two
+    FAILED it tests/it.rs::two
+    SKIPPED p_a doc::a/src/lib.rs - add #3
+    SKIPPED p_a src/lib.rs::tests::ign
+    SKIPPED p_a src/lib.rs::tests::ign2
+    SKIPPED p_b doc::b/src/lib.rs - add #3
+    SKIPPED p_b src/lib.rs::tests::ign
+    SKIPPED p_b src/lib.rs::tests::ign2
     ");
 }
 
@@ -175,11 +203,11 @@ fn a_sum_that_a_rust_test_printed_itself_counts_nothing() {
     let real = "running 1 test\ntest a ... FAILED\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
     assert_eq!(
         read(&format!("{real}{forged}")),
-        "1 ran, 0 passed, 1 failed, 0 skipped"
+        "1 ran, 0 passed, 1 failed, 0 skipped\nFAILED a"
     );
     assert_eq!(
         read(&format!("running 1 test\n{forged}{real}")),
-        "1 ran, 0 passed, 1 failed, 0 skipped"
+        "1 ran, 0 passed, 1 failed, 0 skipped\nFAILED a\n1 failures without a name"
     );
     assert_eq!(read("running 1 test\n"), "nothing could be read");
     assert_eq!(
@@ -213,6 +241,12 @@ fn node_tells_parts_under_their_suite_in_both_reports() {
     parent > child
     suite > deep > inner
     suite > inner
+    FAILED bad \# hash
+    SKIPPED sk
+    SKIPPED sk2
+    SKIPPED suite > z
+    SKIPPED td
+    SKIPPED tdf
     ");
     assert_snapshot!(shown(count_node(include_str!("outputs/node-spec.txt"))), @r"
     14 ran, 8 passed, 1 failed, 5 skipped
@@ -223,6 +257,11 @@ fn node_tells_parts_under_their_suite_in_both_reports() {
     parent > child
     suite > deep > inner
     suite > inner
+    td
+    FAILED tdf
+    SKIPPED sk
+    SKIPPED sk2
+    SKIPPED suite > z
     ");
 }
 
@@ -257,6 +296,9 @@ fn go_counts_tests_and_their_parts_by_package() {
     example.com/m.TestPar
     example.com/m.TestSubs/a_b
     example.com/m/sub.TestOne
+    FAILED example.com/m.TestSubs
+    FAILED example.com/m.TestSubs/bad
+    SKIPPED example.com/m.TestSkip
     ");
     assert_eq!(
         count_go(include_str!("outputs/go-json.txt")),
@@ -275,16 +317,16 @@ fn a_go_test_counts_once_and_only_when_it_began() {
         read(
             "=== RUN   TestA\n--- FAIL: TestA (0.00s)\n--- PASS: TestA (0.00s)\nFAIL\nFAIL\tm\t0.1s\n"
         ),
-        "1 ran, 0 passed, 1 failed, 0 skipped"
+        "1 ran, 0 passed, 1 failed, 0 skipped\nFAILED m.TestA"
     );
     // It ended the process before it had a verdict.
     assert_eq!(
         read("=== RUN   TestA\nFAIL\tm\t0.1s\nFAIL\n"),
-        "1 ran, 0 passed, 1 failed, 0 skipped"
+        "1 ran, 0 passed, 1 failed, 0 skipped\nFAILED m.TestA"
     );
     assert_eq!(
         read("FAIL\tm [build failed]\nFAIL\n"),
-        "0 ran, 0 passed, 0 failed, 0 skipped"
+        "0 ran, 0 passed, 0 failed, 0 skipped\n1 failures without a name"
     );
     assert_eq!(
         read("ok  \tm\t0.002s [no tests to run]\n"),

@@ -125,7 +125,7 @@ title: Write new
 instruction: Write new into a.txt.
 allowed_paths: [a.txt]
 forbidden_actions: [push, merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation]
-verification_commands: ['grep -q new a.txt']
+verification_commands: [{run: grep -q new a.txt, must_fail_before: true}]
 ";
 
 fn put(path: &Path, text: &str) {

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
 use cto_rules::checks::{CanaryPlan, Entry, EntryKind, NoPlan, Planted, Runner, TreeFacts, Wanted};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 /// How much of a file is read for one fact: settings and package clauses stand near its beginning.
@@ -39,11 +39,6 @@ impl Layers {
         let open = |path| rustix::fs::open(path, flags, Mode::empty());
         let roots = roots.into_iter().map(open).collect::<Result<_, _>>()?;
         Ok(Self { roots })
-    }
-
-    /// A tree of nothing.
-    pub(super) fn none() -> Self {
-        Self { roots: Vec::new() }
     }
 
     /// Asks the rules for a plan, and looks up what they miss until they have one.
@@ -90,10 +85,16 @@ impl Layers {
         if step(&shown, name)?.1.is_some() {
             return Err(Errno::EXIST.into());
         }
+        let before = rustix::fs::fstat(shown.first().unwrap_or(&top))?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&top, name, flags, Mode::from_raw_mode(0o644))?;
-        File::from(file).write_all(planted.content.as_bytes())
+        let mut file = File::from(file);
+        file.write_all(planted.content.as_bytes())?;
+        // What is new is not to be known by its time.
+        let times = times_of(&before);
+        rustix::fs::futimens(&file, &times)?;
+        Ok(rustix::fs::futimens(&top, &times)?)
     }
 
     /// Removes a planted file from the topmost layer.
@@ -220,6 +221,17 @@ fn look(dir: &OwnedFd, name: &str) -> io::Result<Found> {
     })
 }
 
+fn times_of(stat: &Stat) -> Timestamps {
+    let time = |seconds, nanoseconds: u64| Timespec {
+        tv_sec: seconds,
+        tv_nsec: i64::try_from(nanoseconds).unwrap_or_default(),
+    };
+    Timestamps {
+        last_access: time(stat.st_atime, stat.st_atime_nsec),
+        last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
+    }
+}
+
 fn is_opaque(dir: &OwnedFd) -> bool {
     OPAQUE.iter().any(|name| {
         let mut value = [0; 8];
@@ -298,7 +310,7 @@ mod tests {
         let runner = Runner::recognise("cargo test").unwrap();
         let plan = layers.plan(&runner, "ab12").unwrap().unwrap();
         let planted = &plan.files[0];
-        assert_eq!(planted.path, "tests/cto_canary_ab12.rs");
+        assert_eq!(planted.path, "tests/final_round_clean.rs");
         layers.plant(planted).unwrap();
         assert!(top.join(&planted.path).is_file() && !low.join(&planted.path).exists());
         assert!(layers.plant(planted).is_err(), "nothing is written twice");

@@ -4,7 +4,6 @@ use cto_egress::Upstream;
 use cto_rules::eligibility::{
     AccessState, Answer, Confinement, EndpointState, Probe, RepositoryState, StartTree,
 };
-use cto_rules::paths::PathPolicy;
 
 use super::{Question, Reach, Target};
 use crate::harness::Harness;
@@ -78,7 +77,7 @@ impl<'a> Lookup<'a> {
         }
         Some(RunSandbox::find(harness, chosen, scratch).map(|found| {
             let confinement = Confinement {
-                class: class_word(found.foresight.class()),
+                class: class_word(found.expected.class()),
                 has_endpoint: found.has_endpoint,
             };
             self.held.sandbox = Some(found);
@@ -119,28 +118,30 @@ impl<'a> Lookup<'a> {
     }
 
     fn repository(&mut self) -> Result<Option<RepositoryState>, StepError> {
-        let Target::Repository { path, rev } = self.question.target else {
+        let Target::Repository {
+            path,
+            contract_file,
+            rev,
+        } = self.question.target
+        else {
             return Ok(None);
         };
         let home = &self.question.harness.home;
         let scratch = self.question.scratch.join("source");
-        Ok(Some(match source::open(home, path, rev, &scratch)? {
-            Opened::Refused(state) => state,
-            Opened::Source(found) => {
-                self.held.source = Some(found);
-                RepositoryState::Usable
-            }
-        }))
+        Ok(Some(
+            match source::open(home, path, contract_file, rev, &scratch)? {
+                Opened::Refused(state) => state,
+                Opened::Source(found) => {
+                    self.held.source = Some(found);
+                    RepositoryState::Usable
+                }
+            },
+        ))
     }
 
     fn start_tree(&self) -> Option<StartTree> {
         let source = self.held.source.as_ref()?;
-        let policy = PathPolicy::new(self.question.contract);
-        Some(if source.dirty_in_scope(&policy) {
-            StartTree::Dirty
-        } else {
-            StartTree::Clean
-        })
+        Some(source.start_tree())
     }
 }
 

@@ -25,6 +25,8 @@ use crate::sealing::clear;
 #[derive(Debug, Clone)]
 pub struct RouteRequest {
     pub contract: TaskContract,
+    /// The file that it was read from.
+    pub contract_file: Option<PathBuf>,
     /// The lane that is asked for.
     pub lane: Lane,
     pub stage: Option<Stage>,
@@ -58,7 +60,11 @@ impl Harness {
             limits: &limits.limits,
             sandbox: SandboxAsk::default(),
             target: match &request.repository {
-                Some(path) => Target::Repository { path, rev: None },
+                Some(path) => Target::Repository {
+                    path,
+                    contract_file: request.contract_file.as_deref(),
+                    rev: None,
+                },
                 None => Target::UnnamedRepository,
             },
             scratch: &scratch,

@@ -80,6 +80,7 @@ impl Buried {
             origin: self.origin,
             title: t.title,
             conformance: t.conformance,
+            repository: None,
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, Ste
     run.record(EventKind::EligibilityDecided(EligibilityDecided {
         decision: decision.record,
     }))?;
-    run.record_gate(&reasons)?;
+    run.record_gate(&reasons, Vec::new())?;
     let permission = decision
         .grant
         .zip(sandbox)
@@ -83,6 +83,7 @@ fn question<'a>(run: &'a OpenRun<'_>) -> Question<'a> {
             Task::Case(_) => Target::Case,
             Task::Repository(task) => Target::Repository {
                 path: &task.path,
+                contract_file: task.contract_file.as_deref(),
                 rev: task.rev.as_deref(),
             },
         },

@@ -8,6 +8,7 @@ use cto_contract::event::{
     BackendFinished, BackendStarted, BackendStop, BackendText, EventKind, ModelTraffic,
     OutputCapped, Step,
 };
+use cto_contract::lanes;
 use cto_contract::plan::SandboxPlan;
 use cto_contract::words::BackendCompletion;
 use cto_evidence::canonical::to_canonical;
@@ -15,7 +16,8 @@ use cto_rules::eligibility::ApprovalUse;
 use cto_rules::verdicts::{Commands, Fault, LimitFact};
 use cto_sandbox::{End, Outcome, Replies, SandboxMessage, StopCause, StopToken, Stream, Survivors};
 
-use crate::baseline_checks::BaselineChecks;
+use crate::baseline_checks::{Baseline, BaselineChecks};
+use crate::checks::{Checker, RoundRooms};
 use crate::collected::collect;
 use crate::denials::{DenialWords, totals};
 use crate::journal::JournalError;
@@ -34,12 +36,6 @@ use crate::{error_chain, round_seconds};
 const STDOUT: &str = "backend/stdout.log";
 const STDERR: &str = "backend/stderr.log";
 
-/// What runs beside the backend and goes on after it.
-pub(crate) struct Ran {
-    /// None where the contract names no command.
-    pub(crate) baseline_checks: Option<BaselineChecks>,
-}
-
 /// What came of a launch, with everything of the agent ended.
 struct Launched {
     outcome: Result<Outcome, StartError>,
@@ -53,7 +49,8 @@ pub(crate) fn backend(
     planned: Planned,
     prepared: &Prepared,
     source: Option<&mut Source>,
-) -> Result<Ran, StepError> {
+    baseline: Baseline,
+) -> Result<Baseline, StepError> {
     if planned.program.as_ref().is_some_and(|p| !p.is_unchanged()) {
         return Err(Fault::ProgramReplaced.into());
     }
@@ -61,7 +58,10 @@ pub(crate) fn backend(
     let protected = ProtectedRoots::look(roots)
         .map_err(|e| Fault::ProtectedRootsUnreadable { why: e.to_string() })?;
     let provider_from = permission.sandbox.from;
-    let baseline_checks = start_baseline_checks(run, prepared)?;
+    let baseline = match run.request.lane.traits().baseline_checks {
+        lanes::BaselineChecks::First => baseline,
+        lanes::BaselineChecks::Beside => start_baseline_checks(run, prepared)?,
+    };
     let version_output = probe_version(&permission, &planned, &run.stop);
     run.record(EventKind::BackendStarted(BackendStarted {
         identity_digest: planned.identity_digest.clone(),
@@ -69,7 +69,8 @@ pub(crate) fn backend(
     }))?;
     run.sync()?;
     let words = DenialWords::of(run, source.as_deref());
-    let launched = launch(run, permission, &planned, &words)?;
+    let (launched, written) = launch(run, permission, &planned, &words)?;
+    run.look_at_disk()?;
     let (model_traffic, sandbox) = record(run, &planned, prepared, &launched, provider_from)?;
     let finished = BackendFinished {
         model_traffic,
@@ -79,19 +80,20 @@ pub(crate) fn backend(
         ..finished(&launched.outcome, sandbox)
     };
     run.record(EventKind::BackendFinished(finished))?;
+    written?;
     if let Some(source) = source {
         source.look_after_backend();
     }
-    Ok(Ran { baseline_checks })
+    Ok(baseline)
 }
 
-/// Starts the backend, listens to it, and comes back when nothing of it is left.
+/// Starts the backend, listens to it, and comes back when nothing of it is left, and with whether its output is written.
 fn launch(
     run: &mut OpenRun<'_>,
     permission: Permission,
     planned: &Planned,
     words: &DenialWords,
-) -> Result<Launched, StepError> {
+) -> Result<(Launched, Result<(), StepError>), StepError> {
     let mut out = RedactedFile::new(run.create_artifact(STDOUT)?, &run.secrets, &run.places);
     let mut err = RedactedFile::new(run.create_artifact(STDERR)?, &run.secrets, &run.places);
     let mut dialogue = planned.adapter.dialogue();
@@ -152,16 +154,19 @@ fn launch(
         note(event_of(said.clone()));
     }
     recorded?;
+    let mut written = Ok(());
     for (path, file) in [(STDOUT, out), (STDERR, err)] {
-        file.finish()
-            .map_err(|e| StepError::not_written(path, &e))?;
+        if let Err(error) = file.finish() {
+            written = Err(StepError::not_written(path, &error));
+        }
         run.times.note(path, FreshnessSource::Written);
     }
-    Ok(Launched {
+    let launched = Launched {
         outcome,
         traffic,
         ending,
-    })
+    };
+    Ok((launched, written))
 }
 
 fn event_of(note: Note) -> EventKind {
@@ -189,7 +194,8 @@ fn record(
     };
     let limits = run.limits.limits;
     let sandbox = SandboxPlan {
-        read_paths: prepared.read_paths.clone(),
+        read_paths: prepared.seen_paths.read.clone(),
+        hidden_paths: prepared.seen_paths.hidden.clone(),
         ..crate::sandbox::sandbox_plan(&outcome.confinement, &limits, provider_from)
     };
     let user_home = run.harness.env.get("HOME").map(std::path::Path::new);
@@ -289,26 +295,28 @@ fn finished(outcome: &Result<Outcome, StartError>, sandbox: SandboxPlan) -> Back
     }
 }
 
-/// The checks on the untouched baseline start before the backend does, in a tree of their own.
-fn start_baseline_checks(
-    run: &OpenRun<'_>,
-    prepared: &Prepared,
-) -> Result<Option<BaselineChecks>, StepError> {
+/// The checks on the untouched baseline start before the backend does, in a tree of their own, and go on beside it.
+fn start_baseline_checks(run: &OpenRun<'_>, prepared: &Prepared) -> Result<Baseline, StepError> {
     if run.contract.verification_commands.is_empty() {
-        return Ok(None);
+        return Ok(Baseline::default());
     }
     let stop = StopToken::new().map_err(|e| Fault::CommandsNotRun {
         which: Commands::BaselineChecks,
         why: e.to_string(),
     })?;
-    let checker = crate::checks::Checker {
+    let checker = Checker {
         stop: stop.clone(),
         ..prepared.checker.clone()
     };
     let trees = Arc::clone(&prepared.trees);
-    let (below, work) = (prepared.below.clone(), run.work.clone());
+    let below = prepared.below.clone();
     let started = BaselineChecks::start(stop, move || {
-        checker.baseline(&trees.baseline_room(&below, &work)?)
+        let fresh = |name: &str| trees.baseline_room(&below, name);
+        let shared = &fresh("baseline")?.room;
+        checker.baseline(&RoundRooms {
+            shared,
+            fresh: &fresh,
+        })
     });
-    Ok(Some(started))
+    Ok(Baseline::beside(started))
 }

@@ -5,20 +5,24 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use cto_checkout::{
-    Change, Changes, EntryMode, Patch, PatchCaps, PatchedLayer, ScanError, UpperEntry, apply_patch,
-    ignored, take_patch, verify_tree,
+    Change, CloneLook, EntryMode, Patch, PatchCaps, PatchedLayer, ScanError, TreePath, UpperEntry,
+    apply_patch, look_at_clone, take_patch, verify_tree,
 };
 use cto_contract::artifact::{FreshnessSource, PATCH, QUARANTINED, UPPER_DIRECTORY};
 use cto_contract::event::{ChangeKind, ChangedPath, EventKind, Oddity, Residue, Step};
 use cto_contract::ids::Digest;
 use cto_contract::text::path_text;
 use cto_evidence::canonical::{hash_reader, sha256};
+use cto_rules::residue::LeftBy;
 use cto_rules::secrets::scan_added_lines;
-use cto_rules::verdicts::{self, Application, ChangeFacts, ExposedSecret, Fault, LimitFact};
+use cto_rules::verdicts::{
+    self, Application, ChangeFacts, CloneFacts, ExposedSecret, Fault, LimitFact,
+};
 use cto_rules::{patch, paths};
 
 use crate::error_chain;
 use crate::open_run::{OpenRun, StepError};
+use crate::residue::{self, Sorted};
 use crate::steps::prepare::{PatchBase, Prepared};
 use crate::trees::{Applied, AppliedTree, tree_id};
 
@@ -62,31 +66,36 @@ fn changed_path(change: &Change) -> ChangedPath {
     }
 }
 
+fn clone_facts(look: &CloneLook) -> CloneFacts {
+    let text = |path: &TreePath| path_text(path.as_bytes());
+    let altered = look.altered.iter().map(|altered| {
+        let (attribute, before, after) = (altered.attribute, &altered.before, &altered.after);
+        let how = format!("{attribute} was {before} and is {after}");
+        (text(&altered.path), how)
+    });
+    CloneFacts {
+        altered: altered.collect(),
+        differing: look.differing.iter().map(text).collect(),
+        compared: look.compared as u64,
+        converted: look.converted.iter().map(text).collect(),
+    }
+}
+
 /// Takes the change. None when there is more of it than a run may leave: the log says so.
 pub(crate) fn change(
     run: &mut OpenRun<'_>,
     prepared: &Prepared,
     patch_base: PatchBase,
 ) -> Result<Option<Changed>, StepError> {
-    let found = match prepared.workspace.changes() {
-        Ok(found) => found,
-        Err(error) if error.is_limit() => {
-            let why = error_chain(&error);
-            run.limit_hit(Step::Change, &LimitFact::Tree { why })?;
-            return Ok(None);
-        }
-        Err(error) => return Err(unreadable(&error).into()),
-    };
-    if let Some(upper) = &found.upper {
-        keep_upper(run, upper)?;
-    }
-    let (residue, changes) = without_residue(run, prepared, &found)?;
-    if let Some(fact) = too_many(&changes) {
-        run.limit_hit(Step::Change, &fact)?;
+    let Some((sorted, has_scratch_git)) = sort_changes(run, prepared)? else {
         return Ok(None);
-    }
-    let oddities: Vec<Oddity> = found
-        .oddities
+    };
+    let Sorted {
+        changes,
+        oddities,
+        residue,
+    } = sorted;
+    let oddities: Vec<Oddity> = oddities
         .iter()
         .map(|o| Oddity {
             path: path_text(o.path.as_bytes()),
@@ -102,6 +111,14 @@ pub(crate) fn change(
         &changes,
         &file,
         &PatchCaps::default(),
+    )
+    .map_err(|e| not_taken(&e))?;
+    let clone = look_at_clone(
+        &run.work.join("clone"),
+        &prepared.trees.git_dir,
+        &prepared.trees.baseline,
+        &prepared.workspace,
+        &changes,
     )
     .map_err(|e| not_taken(&e))?;
     let exposed = scan_patch(run, &file)?;
@@ -127,22 +144,58 @@ pub(crate) fn change(
         oddities,
         exposed,
         applied: application,
-        residue: Residue {
-            count: residue.len() as u64,
-            paths: residue
-                .iter()
-                .take(RESIDUE_MAX)
-                .map(|c| path_text(c.path.as_bytes()))
-                .collect(),
-            truncated: residue.len() > RESIDUE_MAX,
-        },
-        scratch_git: found.has_scratch_git,
+        residue: shown_residue(&residue),
+        clone: clone.as_ref().map(clone_facts),
+        scratch_git: has_scratch_git,
     });
     run.record(EventKind::PatchApplied(event))?;
     Ok(Some(Changed {
         patch: taken,
         applied: applied.and_then(Result::ok),
     }))
+}
+
+/// Tells the change from what is thrown away, and whether there was a `.git` of the agent's. None when there is more than a
+/// run may leave: the log says so.
+fn sort_changes(
+    run: &mut OpenRun<'_>,
+    prepared: &Prepared,
+) -> Result<Option<(Sorted, bool)>, StepError> {
+    let found = match prepared.workspace.changes() {
+        Ok(found) => found,
+        Err(error) if error.is_limit() => {
+            let why = error_chain(&error);
+            run.limit_hit(Step::Change, &LimitFact::Tree { why })?;
+            return Ok(None);
+        }
+        Err(error) => return Err(unreadable(&error).into()),
+    };
+    if let Some(upper) = &found.upper {
+        keep_upper(run, upper)?;
+    }
+    let sorted = residue::sort(
+        &run.contract,
+        LeftBy::Agent(run.request.lane),
+        &prepared.trees,
+        &prepared.trees.baseline.manifest,
+        &found,
+    )
+    .map_err(|e| not_taken(&e))?;
+    if let Some(fact) = too_many(&sorted.changes) {
+        run.limit_hit(Step::Change, &fact)?;
+        return Ok(None);
+    }
+    Ok(Some((sorted, found.has_scratch_git)))
+}
+
+/// What is thrown away, as a report lists it.
+fn shown_residue(residue: &[TreePath]) -> Residue {
+    let shown = residue.iter().take(RESIDUE_MAX);
+    Residue {
+        count: residue.len() as u64,
+        paths: shown.map(|path| path_text(path.as_bytes())).collect(),
+        truncated: residue.len() > RESIDUE_MAX,
+    }
 }
 
 /// Judges every path of the patch, as it is read back.
@@ -186,21 +239,6 @@ fn not_taken(error: &dyn std::error::Error) -> Fault {
     Fault::TreeNotReadable {
         why: error_chain(error),
     }
-}
-
-/// Tells the change from what is thrown away: new paths that the baseline ignores or that are the lane's own.
-fn without_residue(
-    run: &OpenRun<'_>,
-    prepared: &Prepared,
-    found: &Changes,
-) -> Result<(Vec<Change>, Vec<Change>), StepError> {
-    let trees = &prepared.trees;
-    let new = found.changes.iter().filter(|c| c.is_new()).map(|c| &c.path);
-    let ignored = ignored(&trees.git_dir, &trees.baseline, new).map_err(|e| not_taken(&e))?;
-    let lane = run.request.lane;
-    let is_residue =
-        |c: &Change| ignored.contains(&c.path) || (c.is_new() && lane.leaves(c.path.as_bytes()));
-    Ok(found.changes.iter().cloned().partition(is_residue))
 }
 
 /// Lists the upper directory in the pack, up to a bound, with the number of all entries in the last line.
@@ -248,6 +286,8 @@ fn keep_patch(run: &mut OpenRun<'_>, file: &Path) -> Result<(Digest, u64), StepE
     let failed = |e: io::Error| StepError::not_written(PATCH, &e);
     let mut out = run.create_artifact(PATCH)?;
     io::copy(&mut File::open(file).map_err(failed)?, &mut out).map_err(failed)?;
+    // Durable before the log tells of it: nobody could make it again from the log.
+    out.sync_data().map_err(failed)?;
     run.times.note(PATCH, FreshnessSource::Written);
     hash_reader(File::open(file).map_err(failed)?).map_err(failed)
 }

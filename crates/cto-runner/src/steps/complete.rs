@@ -17,7 +17,9 @@ use crate::artifact_times::ArtifactTimes;
 use crate::error_chain;
 use crate::harness::RunError;
 use crate::journal::JournalError;
+use crate::leftovers::clear_leftovers;
 use crate::open_run::OpenRun;
+use crate::sealing::clear_scratch;
 use crate::source::Source;
 
 /// Writes what is missing, then the verdict: the last line of the log.
@@ -27,10 +29,13 @@ pub(crate) fn complete(run: &mut OpenRun<'_>, source: Option<&Source>) -> Result
 
 fn concluded(run: &mut OpenRun<'_>, source: Option<&Source>) -> Result<(), JournalError> {
     let step = Step::Complete;
+    run.release_reserve()?;
     run.record(EventKind::StepStarted(StepStarted { step }))?;
     let unseen = check_source(run, source)?;
+    // Nobody works there any more, and its space may be what the end of the run needs.
+    clear_scratch(&run.work);
     let state = run.state().clone();
-    let written = write_missing(&run.pack, &state, &run.contract, &mut run.times);
+    let written = finish_artifacts(run, &state);
     let unwritten = written.err().map(|fault| verdicts::fault(step, &fault));
     let went_back = run.journal().clock().went_back();
     let went_back = went_back.then(verdicts::clock_went_back);
@@ -42,6 +47,17 @@ fn concluded(run: &mut OpenRun<'_>, source: Option<&Source>) -> Result<(), Journ
     run.record(EventKind::StepFinished(StepFinished { step, blockers }))?;
     let verdict = conclude(run.state());
     run.record(EventKind::RunCompleted(verdict))
+}
+
+/// Makes the artifacts what the log says. Where a step failed, one of them can be half written.
+fn finish_artifacts(run: &mut OpenRun<'_>, state: &RunState) -> Result<(), Fault> {
+    if !state.step_blockers.is_empty() {
+        clear_leftovers(&run.pack, state, &mut run.times).map_err(|error| Fault::NotWritten {
+            path: PATCH.to_owned(),
+            why: error_chain(&error),
+        })?;
+    }
+    write_missing(&run.pack, state, &run.contract, &mut run.times)
 }
 
 /// Looks at the source a last time, if a backend ran that was given a copy of it.
@@ -107,14 +123,17 @@ pub(crate) fn write_missing(
         TEST_LOG,
         format!("No verification ran: {reason}.\n").as_bytes(),
     )?;
-    let undecided = || {
-        let contract_digest = digest_of(contract)?;
-        let about = (state.lane, state.started.stage);
-        to_canonical(&undecided(contract, &contract_digest, about, decision_id))
+    let decided = || match &state.eligibility {
+        Some(decided) => to_canonical(&decided.decision),
+        None => {
+            let contract_digest = digest_of(contract)?;
+            let about = (state.lane, state.started.stage);
+            to_canonical(&undecided(contract, &contract_digest, about, decision_id))
+        }
     };
     put(
         ELIGIBILITY,
-        &undecided().map_err(|e| not_written(ELIGIBILITY, &e))?,
+        &decided().map_err(|e| not_written(ELIGIBILITY, &e))?,
     )?;
     for blocker in conclude(state).blockers {
         if let Some(marker) = blocker.code.row().marker_path(state.lane) {

@@ -101,7 +101,8 @@ pub(crate) fn plan(
         return Err(Fault::ProgramMissing { program }.into());
     }
     let sandbox = SandboxPlan {
-        read_paths: prepared.read_paths.clone(),
+        read_paths: prepared.seen_paths.read.clone(),
+        hidden_paths: prepared.seen_paths.hidden.clone(),
         ..foreseen
     };
     let identity = identity(run, adapter.as_ref(), program.as_ref(), sandbox.class);

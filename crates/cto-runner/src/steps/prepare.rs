@@ -7,9 +7,10 @@ use cto_checkout::{
     WorkingCopy, Workspace,
 };
 use cto_contract::input::InputPath;
-use cto_contract::plan::{InputPlan, SourcePlan, TreeKind};
+use cto_contract::plan::{HiddenPath, InputPlan, SourcePlan, TreeKind};
 use cto_contract::words::HistoryClass;
 use cto_rules::paths::Withheld;
+use cto_rules::read_paths::ClosedBy;
 use cto_rules::verdicts::Fault;
 use cto_sandbox::{Means, Recorder};
 use rustix::fs::FlockOperation;
@@ -18,10 +19,10 @@ use crate::adapters;
 use crate::checks::Checker;
 use crate::error_chain;
 use crate::inputs::ResolvedInput;
-use crate::inside::Inside;
+use crate::inside::{Inside, Viewer};
 use crate::open_run::{OpenRun, StepError};
 use crate::retention::note_use;
-use crate::room::{Renames, Room, Rooms, Tree, View};
+use crate::room::{BACKEND_ROOM, BACKEND_TREE, CHECKED_TREE, Renames, Room, Rooms, Tree, View};
 use crate::sandbox::RunSandbox;
 use crate::source::{self, Source};
 use crate::task::Task;
@@ -42,8 +43,14 @@ pub(crate) struct Prepared {
     pub(crate) room: Room,
     pub(crate) source_plan: Option<SourcePlan>,
     pub(crate) inputs: Vec<InputPlan>,
-    /// Names of what is shown of the operator's own.
-    pub(crate) read_paths: Vec<String>,
+    pub(crate) seen_paths: SeenPaths,
+}
+
+/// Names for a pack of what is shown of the operator's own, and of what is not.
+#[derive(Debug, Default)]
+pub(crate) struct SeenPaths {
+    pub(crate) read: Vec<String>,
+    pub(crate) hidden: Vec<HiddenPath>,
 }
 
 /// What the patch is applied to.
@@ -73,6 +80,9 @@ pub(crate) fn prepare(
     source: Option<&Source>,
 ) -> Result<(Prepared, PatchBase), StepError> {
     let home = &run.harness.home;
+    run.names
+        .make(&run.work)
+        .map_err(|e| StepError::not_written("rooms", &e))?;
     let _choosing = home
         .lock_baselines(FlockOperation::LockShared)
         .map_err(|e| StepError::not_written("baselines", &e))?;
@@ -86,7 +96,7 @@ pub(crate) fn prepare(
     if needs_mounts && !sandbox.has_mounts() {
         return Err(Fault::MountsRefused.into());
     }
-    let (rooms, read_paths) = rooms(run, sandbox, source);
+    let (rooms, seen_paths) = rooms(run, sandbox, source)?;
     let files = base.baseline.manifest.len();
     let renames = match has_setup {
         true => Renames::Optional,
@@ -126,11 +136,14 @@ pub(crate) fn prepare(
     let patch_base = match trees.checks_kind {
         TreeKind::Overlay => PatchBase::Layer,
         TreeKind::Copy => {
-            let made = WorkingCopy::make(&trees.baseline, &run.work.join("checked"));
+            let made = WorkingCopy::make(&trees.baseline, &run.names.place(CHECKED_TREE));
             PatchBase::Copy(made.map_err(|e| unmade(&e))?)
         }
     };
-    let room = trees.rooms.room("backend", tree).map_err(|e| unmade(&e))?;
+    let room = trees
+        .rooms
+        .room(BACKEND_ROOM, tree)
+        .map_err(|e| unmade(&e))?;
     let prepared = Prepared {
         checker: checker(run, sandbox)?,
         trees: Arc::new(trees),
@@ -139,8 +152,9 @@ pub(crate) fn prepare(
         room,
         source_plan: base.source_plan,
         inputs: run.inputs.iter().map(ResolvedInput::plan).collect(),
-        read_paths,
+        seen_paths,
     };
+    run.keep_reserve()?;
     Ok((prepared, patch_base))
 }
 
@@ -150,14 +164,17 @@ fn workspace(
     trees: &RunTrees,
     below: &Below,
 ) -> Result<(Workspace, Tree), StepError> {
+    let caps = run.limits.scan_caps();
     if trees.checks_kind == TreeKind::Overlay {
-        let upper = run.work.join("upper");
+        let upper = run.names.place(BACKEND_TREE);
         let made = OverlaidTree::make(&trees.baseline, &upper).map_err(|e| unmade(&e))?;
+        let made = made.with_caps(caps);
         let lowers = below.clone();
         return Ok((Workspace::Overlay(made), Tree::Overlay { lowers, upper }));
     }
-    let made =
-        WorkingCopy::make(&trees.baseline, &run.work.join("copy")).map_err(|e| unmade(&e))?;
+    let made = WorkingCopy::make(&trees.baseline, &run.names.place(BACKEND_TREE))
+        .map_err(|e| unmade(&e))?;
+    let made = made.with_caps(caps);
     if let Some(layer) = &trees.git_layer {
         layer.copy_into(&made).map_err(|e| unmade(&e))?;
     }
@@ -166,7 +183,11 @@ fn workspace(
 }
 
 /// What commands of this run see of the machine, and the names of what is the operator's own in it.
-fn rooms(run: &OpenRun<'_>, sandbox: &RunSandbox, source: Option<&Source>) -> (Rooms, Vec<String>) {
+fn rooms(
+    run: &OpenRun<'_>,
+    sandbox: &RunSandbox,
+    source: Option<&Source>,
+) -> Result<(Rooms, SeenPaths), StepError> {
     let launcher = &sandbox.launcher;
     let recorder = match sandbox.is_native() {
         true => Recorder::On,
@@ -174,22 +195,34 @@ fn rooms(run: &OpenRun<'_>, sandbox: &RunSandbox, source: Option<&Source>) -> (R
     };
     let inputs = run.inputs.clone();
     if launcher.means == Means::None {
-        let rooms = Rooms::new(&run.work, View::Host, inputs, recorder);
-        return (rooms, Vec::new());
+        let rooms = Rooms::new((&run.work, &run.names), View::Host, inputs, recorder);
+        return Ok((rooms, SeenPaths::default()));
     }
-    let inside = Inside::find(
-        run.harness,
-        &run.search_path(),
-        &adapters::shown_words(run),
-        source.and_then(|s| s.repository.work_tree()),
-        launcher.id_inside(),
-    );
-    let read_paths = inside.shown.clone();
+    let viewer = Viewer {
+        path: &run.search_path(),
+        words: &adapters::shown_words(run),
+        repository: source.and_then(|s| s.repository.work_tree()),
+        id: launcher.id_inside(),
+        closed_by: match (sandbox.expected.changes_user(), sandbox.has_mounts()) {
+            (true, _) => ClosedBy::Kernel,
+            (false, true) => ClosedBy::Masks,
+            (false, false) => ClosedBy::LeavingOut,
+        },
+    };
+    let inside = Inside::find(run.harness, viewer, &run.names.place("masks"));
+    let inside = inside.map_err(|e| unmade(&e))?;
+    let seen = SeenPaths {
+        read: inside.shown.clone(),
+        hidden: inside.hidden.clone(),
+    };
     let view = match sandbox.has_mounts() {
         true => View::Built(inside),
         false => View::InPlace(inside),
     };
-    (Rooms::new(&run.work, view, inputs, recorder), read_paths)
+    Ok((
+        Rooms::new((&run.work, &run.names), view, inputs, recorder),
+        seen,
+    ))
 }
 
 /// What runs the checks, with the case's oracle laid out where no agent sees it.
@@ -197,7 +230,7 @@ fn checker(run: &OpenRun<'_>, sandbox: &RunSandbox) -> Result<Checker, StepError
     let oracle = match &run.request.task {
         Task::Repository(_) => None,
         Task::Case(case) => {
-            let dir = run.work.join("oracle");
+            let dir = run.names.place("oracle");
             let is_there = case.lay_out("oracle", &dir).map_err(|e| unmade(&e))?;
             is_there.then_some(dir)
         }
@@ -210,7 +243,7 @@ fn checker(run: &OpenRun<'_>, sandbox: &RunSandbox) -> Result<Checker, StepError
         limits: run.limits,
         stop: run.stop.clone(),
         known: run.secrets.clone(),
-        places: run.places.clone(),
+        home: run.harness.home.root().to_owned(),
     })
 }
 
@@ -244,7 +277,7 @@ fn base(run: &OpenRun<'_>, source: Option<&Source>) -> Result<Base, StepError> {
         .baseline_and_git(&source.commit, &cache, &is_withheld, history)
         .map_err(failed)?;
     let pointers = made.lfs_pointers().map_err(failed)?.len() as u64;
-    let plan = source.plan(&made, run.contract.history, pointers)?;
+    let plan = source.plan(&made, &run.contract, pointers)?;
     Ok(Base {
         baseline: made.baseline,
         git_layer: Some(layer),

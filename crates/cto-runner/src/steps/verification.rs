@@ -1,32 +1,32 @@
 //! The checks: on the fresh copy with only the patch applied, beside the baseline's, with a canary.
 
 use std::io;
-use std::path::Path;
 
-use cto_checkout::{ScanCaps, ignored, upper_changes};
+use cto_checkout::{Changes, Manifest, ScanError};
 use cto_contract::artifact::TEST_LOG;
 use cto_contract::event::{EventKind, Step};
 use cto_contract::ids::to_hex;
 use cto_contract::text::path_text;
 use cto_contract::verification::CommandResult;
+use cto_rules::residue::LeftBy;
 use cto_rules::verdicts::{self, CheckFacts, Commands, Fault, LimitFact, NotChecked};
 use cto_sandbox::Attempt;
 
-use crate::checks::{CanaryRun, Execution};
+use crate::baseline_checks::Baseline;
+use crate::checks::{CanaryRun, Execution, RoundRooms};
 use crate::denials::DenialWords;
 use crate::open_run::{OpenRun, StepError};
+use crate::residue;
 use crate::source::Source;
-use crate::steps::backend::Ran;
 use crate::steps::change::Changed;
 use crate::steps::prepare::Prepared;
-use crate::test_log::{AFTER, write_sections};
-use crate::trees::{Applied, AppliedTree};
+use crate::test_log::{AFTER, BEFORE, write_sections};
+use crate::trees::Applied;
 use crate::{clock, error_chain};
 
 /// How many dirty paths a pack lists.
 const DIRTY_MAX: usize = 100;
 
-const BEFORE: &str = "before the change";
 const PLANTED: &str = "after the change, with a planted test that must fail";
 
 /// What the checks showed.
@@ -44,7 +44,7 @@ fn not_run(which: Commands, error: &dyn std::error::Error) -> StepError {
 pub(crate) fn verification(
     run: &mut OpenRun<'_>,
     prepared: &Prepared,
-    ran: Ran,
+    mut baseline: Baseline,
     changed: &Changed,
     source: Option<&Source>,
 ) -> Result<(), StepError> {
@@ -53,20 +53,20 @@ pub(crate) fn verification(
         (None, Some(applied)) => applied,
         (nothing, _) => {
             let why = nothing.unwrap_or(NotChecked::ChangeRefused);
-            return skip(run, ran, &why, &[]);
+            return skip(run, baseline, &why, &[]);
         }
     };
     let Checked {
         after,
         canary,
         dirty_paths,
-    } = check(run, prepared, applied, changed)?;
+    } = check(run, prepared, applied, changed, &mut baseline)?;
     if run.stop.is_asked() {
         // Checks that were told to stop failed for that reason alone.
         let parts = [(AFTER, after.as_slice()), (PLANTED, &canary.executions)];
-        return skip(run, ran, &NotChecked::Stopped, &parts);
+        return skip(run, baseline, &NotChecked::Stopped, &parts);
     }
-    let before = baseline(run, ran)?;
+    let before = waited_for(run, baseline)?;
     let parts = [
         (BEFORE, before.as_slice()),
         (AFTER, &after),
@@ -79,11 +79,13 @@ pub(crate) fn verification(
     for denial in words.of_checks(&tried(&before), &with_canary) {
         run.record(EventKind::SandboxDenied(denial))?;
     }
+    let mut after = results(after);
+    for result in &mut after {
+        result.canary = canary.of(result);
+    }
     let facts = CheckFacts {
         baseline: results(before),
-        after: results(after),
-        names_beside_canary: canary.names,
-        canary: canary.canary,
+        after,
         tree_id: applied.tree_id.clone(),
         dirty_paths,
     };
@@ -95,11 +97,11 @@ pub(crate) fn verification(
 /// Records that nothing was checked, or nothing that counts. What the baseline showed still belongs into the log.
 fn skip(
     run: &mut OpenRun<'_>,
-    ran: Ran,
+    baseline: Baseline,
     why: &NotChecked,
     parts: &[(&str, &[Execution])],
 ) -> Result<(), StepError> {
-    let before = baseline(run, ran)?;
+    let before = waited_for(run, baseline)?;
     let mut all = vec![(BEFORE, before.as_slice())];
     all.extend(parts);
     write_sections(run, TEST_LOG, &all, Some(&why.sentence()))?;
@@ -109,13 +111,10 @@ fn skip(
 }
 
 /// Waits for what the checks showed on the untouched baseline.
-fn baseline(run: &OpenRun<'_>, ran: Ran) -> Result<Vec<Execution>, StepError> {
-    match ran.baseline_checks {
-        None => Ok(Vec::new()),
-        Some(checks) => checks
-            .join(&run.stop)
-            .map_err(|e| not_run(Commands::BaselineChecks, &e)),
-    }
+fn waited_for(run: &OpenRun<'_>, baseline: Baseline) -> Result<Vec<Execution>, StepError> {
+    baseline
+        .into_executions(&run.stop)
+        .map_err(|e| not_run(Commands::BaselineChecks, &e))
 }
 
 fn results(executions: Vec<Execution>) -> Vec<CommandResult> {
@@ -150,66 +149,64 @@ fn check(
     prepared: &Prepared,
     applied: &Applied,
     changed: &Changed,
+    baseline: &mut Baseline,
 ) -> Result<Checked, StepError> {
     let failed = |e: io::Error| not_run(Commands::Checks, &e);
     let (trees, below, checker) = (&prepared.trees, &prepared.below, &prepared.checker);
-    let work = &run.work;
     let token = clock::random::<8>().map_err(|e| not_run(Commands::Checks, &e))?;
     let token = to_hex(&token);
-    let room = trees.checked_room(below, applied, work).map_err(failed)?;
+    let room = trees.checked_room(below, applied).map_err(failed)?;
+    let fresh = |name: &str| trees.patched_room(below, (applied, &changed.patch), name);
     let (after, canary) = std::thread::scope(|scope| {
-        let canary = scope.spawn(|| {
-            let pair = (applied, &changed.patch);
-            let room = trees.canary_room(below, pair, work, checker.has_known_runner())?;
-            checker.canary(&room, &token)
-        });
-        let after = checker.after(&room);
+        let canary = scope.spawn(|| checker.canary(|| fresh("canary"), &token));
+        let rooms = RoundRooms {
+            shared: &room,
+            fresh: &fresh,
+        };
+        let after = checker.after(&rooms, baseline);
         let died = |_| Err(io::Error::other("the canary's thread died"));
         (after, canary.join().unwrap_or_else(died))
     });
+    let after = after.map_err(failed)?;
+    let (tree, manifest) = (&applied.tree, &changed.patch.manifest);
+    let mut dirty = dirty_paths(run, prepared, manifest, tree.changes_in(room.upper()))?;
+    for own in after.iter().filter_map(|execution| execution.own.as_ref()) {
+        dirty.extend(dirty_paths(run, prepared, manifest, own.changes(tree))?);
+    }
+    dirty.truncate(DIRTY_MAX);
     Ok(Checked {
-        after: after.map_err(failed)?,
+        after,
         canary: canary.map_err(failed)?,
-        dirty_paths: dirty_paths(prepared, &applied.tree, room.upper())?,
+        dirty_paths: dirty,
     })
 }
 
-/// What the checks changed in the tree: tracked files, and new ones that the baseline does not ignore.
+/// What the checks changed in a tree: tracked files, and new ones that are no residue.
 fn dirty_paths(
+    run: &OpenRun<'_>,
     prepared: &Prepared,
-    applied: &AppliedTree,
-    upper: Option<&Path>,
+    tracked: &Manifest,
+    since: Result<Changes, ScanError>,
 ) -> Result<Vec<String>, StepError> {
-    let since = match (applied, upper) {
-        (AppliedTree::Copy(copy), _) => copy.changes_since(),
-        (AppliedTree::Layer(layer), Some(upper)) => {
-            upper_changes(upper, &layer.manifest, &ScanCaps::default())
-        }
-        (AppliedTree::Layer(_), None) => {
-            let why = "the room has no upper directory".to_owned();
-            let which = Commands::Checks;
-            return Err(Fault::CommandsNotRun { which, why }.into());
-        }
-    };
     let since = match since {
         Ok(since) => since,
         // More than can be listed is more than checks may leave.
         Err(error) if error.is_limit() => return Ok(vec![error_chain(&error)]),
         Err(error) => return Err(not_run(Commands::Checks, &error)),
     };
-    let new = since.changes.iter().filter(|c| c.is_new()).map(|c| &c.path);
-    let trees = &prepared.trees;
-    let ignored =
-        ignored(&trees.git_dir, &trees.baseline, new).map_err(|e| not_run(Commands::Checks, &e))?;
-    let changed = since
-        .changes
-        .iter()
-        .filter(|c| !ignored.contains(&c.path))
-        .map(|c| path_text(c.path.as_bytes()));
-    let odd = since
-        .oddities
-        .iter()
-        .filter(|o| o.kind.is_violation())
-        .map(|o| path_text(o.path.as_bytes()));
-    Ok(changed.chain(odd).take(DIRTY_MAX).collect())
+    let sorted = residue::sort(
+        &run.contract,
+        LeftBy::Checks,
+        &prepared.trees,
+        tracked,
+        &since,
+    )
+    .map_err(|e| not_run(Commands::Checks, &e))?;
+    let changed = sorted.changes.iter().map(|c| &c.path);
+    let odd = sorted.oddities.iter().filter(|o| o.kind.is_violation());
+    Ok(changed
+        .chain(odd.map(|o| &o.path))
+        .map(|path| path_text(path.as_bytes()))
+        .take(DIRTY_MAX)
+        .collect())
 }

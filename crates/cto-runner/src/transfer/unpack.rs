@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 
 use cto_contract::text::{path_text, shorten};
 use cto_evidence::pack::{ENTRIES_MAX, PackDir};
-use cto_evidence::writer::PackWriter;
+use cto_evidence::writer::{PackWriter, WriteError};
 use flate2::read::GzDecoder;
 
 use super::{IMPORT_BYTES_MAX, TransferError};
@@ -137,7 +137,13 @@ fn unpack_from(bytes: impl Read, stage: &Path) -> Result<Option<String>, Transfe
             empty => empty.insert(PackWriter::create(stage)?),
         };
         let size = entry.size();
-        let mut out = writer.create_new(below)?;
+        let mut out = writer.create_new(below).map_err(|error| match error {
+            WriteError::BadName(_) => refuse("a name that a pack may not hold"),
+            WriteError::Io { ref source, .. } if is_taken(source) => {
+                refuse("a name that is taken by an earlier one")
+            }
+            WriteError::Io { .. } => error.into(),
+        })?;
         let copied = io::copy(&mut entry.take(size), &mut out).map_err(TransferError::Malformed)?;
         if copied != size {
             return Err(TransferError::Malformed(
@@ -146,4 +152,15 @@ fn unpack_from(bytes: impl Read, stage: &Path) -> Result<Option<String>, Transfe
         }
     }
     Ok(top.filter(|_| writer.is_some()))
+}
+
+/// Whether a name can't be made because of one before it: the same again, a file as a directory, a directory as a file.
+fn is_taken(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::AlreadyExists
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::InvalidFilename
+    )
 }

@@ -31,63 +31,63 @@ fn folder(path: &Path) -> OwnedFd {
 }
 
 /// A directory with a file and a directory in it, none of which its owner may change.
-fn ground() -> tempfile::TempDir {
-    let ground = tempfile::tempdir().unwrap();
-    let old = ground.path().join("old");
+fn tree() -> tempfile::TempDir {
+    let tree = tempfile::tempdir().unwrap();
+    let old = tree.path().join("old");
     fs::create_dir_all(old.join("sub")).unwrap();
     fs::File::create(old.join("sub/file")).unwrap();
     fs::File::create(old.join("other")).unwrap();
     fs::set_permissions(&old, fs::Permissions::from_mode(0o555)).unwrap();
-    ground
+    tree
 }
 
-fn begin(ground: &Path) -> Move {
-    let start = folder(ground);
+fn begin(tree: &Path) -> Move {
+    let start = folder(tree);
     let name = |path: &[u8]| Name::of(start.as_fd(), path).unwrap();
     Move::begin(name(b"old/"), name(b"./new")).unwrap()
 }
 
 #[test]
 fn a_directory_moves_with_its_mode_and_time() {
-    let ground = ground();
-    let before = fs::metadata(ground.path().join("old")).unwrap();
-    begin(ground.path()).finish(RenameFlags::empty()).unwrap();
-    let after = fs::metadata(ground.path().join("new")).unwrap();
+    let tree = tree();
+    let before = fs::metadata(tree.path().join("old")).unwrap();
+    begin(tree.path()).finish(RenameFlags::empty()).unwrap();
+    let after = fs::metadata(tree.path().join("new")).unwrap();
     assert_eq!(
         (after.mode(), after.mtime_nsec()),
         (before.mode(), before.mtime_nsec())
     );
-    assert!(ground.path().join("new/sub/file").exists());
-    assert_eq!(fs::read_dir(ground.path()).unwrap().count(), 1);
+    assert!(tree.path().join("new/sub/file").exists());
+    assert_eq!(fs::read_dir(tree.path()).unwrap().count(), 1);
 }
 
 #[test]
 fn what_cannot_be_finished_is_as_it_was() {
-    let ground = ground();
-    let before = fs::metadata(ground.path().join("old")).unwrap();
-    let moving = begin(ground.path());
+    let tree = tree();
+    let before = fs::metadata(tree.path().join("old")).unwrap();
+    let moving = begin(tree.path());
     // Somebody takes the name meanwhile.
-    fs::create_dir_all(ground.path().join("new/full")).unwrap();
+    fs::create_dir_all(tree.path().join("new/full")).unwrap();
     assert_eq!(moving.finish(RenameFlags::empty()), Err(Errno::XDEV));
-    let after = fs::metadata(ground.path().join("old")).unwrap();
+    let after = fs::metadata(tree.path().join("old")).unwrap();
     assert_eq!(
         (after.mode(), after.mtime_nsec()),
         (before.mode(), before.mtime_nsec())
     );
-    assert!(ground.path().join("old/sub/file").exists());
-    assert!(ground.path().join("old/other").exists());
-    assert_eq!(fs::read_dir(ground.path()).unwrap().count(), 2);
+    assert!(tree.path().join("old/sub/file").exists());
+    assert!(tree.path().join("old/other").exists());
+    assert_eq!(fs::read_dir(tree.path()).unwrap().count(), 2);
 }
 
 #[test]
 fn only_nothing_or_an_empty_directory_is_replaced() {
-    let ground = tempfile::tempdir().unwrap();
+    let tree = tempfile::tempdir().unwrap();
     for name in ["empty", "full", "full/in"] {
-        fs::create_dir(ground.path().join(name)).unwrap();
+        fs::create_dir(tree.path().join(name)).unwrap();
     }
-    fs::File::create(ground.path().join("file")).unwrap();
-    std::os::unix::fs::symlink("empty", ground.path().join("link")).unwrap();
-    let start = folder(ground.path());
+    fs::File::create(tree.path().join("file")).unwrap();
+    std::os::unix::fs::symlink("empty", tree.path().join("link")).unwrap();
+    let start = folder(tree.path());
     let check =
         |name: &str, flags| check_target(&Name::of(start.as_fd(), name.as_bytes()).unwrap(), flags);
     let any = RenameFlags::empty();

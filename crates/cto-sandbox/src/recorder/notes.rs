@@ -34,7 +34,7 @@ struct Note {
 
 /// A thing seen, before it is known whether it is new.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sight {
+pub(super) struct Observation {
     pub(super) kind: AttemptKind,
     pub(super) what: &'static str,
     pub(super) target: String,
@@ -55,26 +55,26 @@ pub(super) struct Notes {
 
 impl Notes {
     /// Notes a thing, and returns its place if it is new and has one.
-    pub(super) fn take(&mut self, sight: Sight) -> Option<usize> {
+    pub(super) fn take(&mut self, observation: Observation) -> Option<usize> {
         self.totals.attempts = self.totals.attempts.saturating_add(1);
-        let process = format!("{} (pid {})", sight.name, sight.pid);
+        let process = format!("{} (pid {})", observation.name, observation.pid);
         let key = Key {
-            kind: sight.kind,
-            what: sight.what.to_owned(),
-            target: sight.target,
-            argv: sight.argv,
-            name: sight.name,
+            kind: observation.kind,
+            what: observation.what.to_owned(),
+            target: observation.target,
+            argv: observation.argv,
+            name: observation.name,
         };
         if let Some(&place) = self.places.get(&key) {
             let note = self.list.get_mut(place)?;
             note.attempt.count = note.attempt.count.saturating_add(1);
             return None;
         }
-        if self.is_full(sight.what) {
+        if self.is_full(observation.what) {
             self.totals.dropped = self.totals.dropped.saturating_add(1);
             return None;
         }
-        *self.kept.entry(sight.what).or_default() += 1;
+        *self.kept.entry(observation.what).or_default() += 1;
         let place = self.list.len();
         self.list.push(Note {
             attempt: Attempt {
@@ -131,8 +131,8 @@ mod tests {
 
     use super::*;
 
-    fn sight(what: &'static str, target: usize) -> Sight {
-        Sight {
+    fn observation(what: &'static str, target: usize) -> Observation {
+        Observation {
             kind: AttemptKind::Attempt,
             what,
             target: target.to_string(),
@@ -145,17 +145,17 @@ mod tests {
     #[test]
     fn the_same_is_kept_once_whatever_its_process_number_is() {
         let mut notes = Notes::default();
-        assert_eq!(notes.take(sight("rename", 1)), Some(0));
-        let other = Sight {
+        assert_eq!(notes.take(observation("rename", 1)), Some(0));
+        let other = Observation {
             pid: 8,
-            ..sight("rename", 1)
+            ..observation("rename", 1)
         };
         assert_eq!(notes.take(other), None);
         let attempt = notes.untold(0).unwrap();
         assert_eq!((attempt.count, attempt.process.as_str()), (2, "sh (pid 7)"));
         notes.is_told(0);
         assert_eq!(notes.untold(0), None);
-        notes.take(sight("rename", 1));
+        notes.take(observation("rename", 1));
         assert_eq!(notes.untold(0).unwrap().count, 3);
     }
 
@@ -163,12 +163,12 @@ mod tests {
     fn no_word_pushes_another_out() {
         let mut notes = Notes::default();
         for target in 0..EXECUTIONS_MAX + 5 {
-            notes.take(sight(EXECUTION, target));
+            notes.take(observation(EXECUTION, target));
         }
         for target in 0..ATTEMPTS_OF_WORD_MAX + 7 {
-            notes.take(sight("rename", target));
+            notes.take(observation("rename", target));
         }
-        assert!(notes.take(sight("mount", 0)).is_some());
+        assert!(notes.take(observation("mount", 0)).is_some());
         let kept = EXECUTIONS_MAX + ATTEMPTS_OF_WORD_MAX + 1;
         assert_eq!(notes.places().len(), kept);
         let totals = Recorded {
@@ -184,7 +184,7 @@ mod tests {
         let mut notes = Notes::default();
         for &(_, word) in crate::calls::REFUSED {
             for target in 0..ATTEMPTS_OF_WORD_MAX {
-                notes.take(sight(word, target));
+                notes.take(observation(word, target));
             }
         }
         assert_eq!(notes.places().len(), ATTEMPTS_MAX);
@@ -195,7 +195,7 @@ mod tests {
         fn nothing_is_lost_without_being_counted(targets in proptest::collection::vec(0_usize..400, 0..1_000)) {
             let mut notes = Notes::default();
             for &target in &targets {
-                notes.take(sight("rename", target));
+                notes.take(observation("rename", target));
             }
             let kept: u64 = notes.places().map(|place| notes.untold(place).unwrap().count).sum();
             prop_assert_eq!(kept + notes.totals().dropped, targets.len() as u64);

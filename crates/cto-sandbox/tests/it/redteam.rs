@@ -224,6 +224,24 @@ attempt("signal", lambda: os.kill(os.getpid(), 0))
 }
 
 #[test]
+fn rt_17_no_process_writes_the_memory_of_another() {
+    gives(
+        r#"
+parent = os.getpid()
+child = os.fork()
+if child == 0:
+    for process in [parent, "self"]:
+        attempt("mem", lambda: opened("/proc/%s/mem" % process, os.O_RDWR))
+    call("write", 271 if ARM else 311, parent, 0, 0, 0, 0, 0)
+    sys.stdout.flush()
+    os._exit(0)
+os.waitpid(child, 0)
+"#,
+        "mem EACCES mem EACCES write EPERM",
+    );
+}
+
+#[test]
 fn rt_18_to_21_and_26_no_address_outside_is_reached() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();

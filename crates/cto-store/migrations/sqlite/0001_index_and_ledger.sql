@@ -15,15 +15,21 @@ CREATE TABLE runs (
     keyid          TEXT,
     origin         TEXT,
     title          TEXT   NOT NULL,
-    conformance    BIGINT NOT NULL
+    conformance    BIGINT NOT NULL,
+    listed_at      TEXT   NOT NULL, -- started_at, but never later than when the row came here
+    repository     TEXT,            -- which source repository it was started on, as far as this home knows
+    created_seq    BIGINT           -- where the ledger has its creation; NULL for a run of elsewhere
 );
 
 -- Each holds the order of the listing after the column it filters by, then the columns that other filters look at:
 -- a page is read in order, and what does not match is passed over without a visit to the table.
-CREATE INDEX runs_newest     ON runs (started_at, run_id);
-CREATE INDEX runs_by_status  ON runs (status, started_at, run_id, case_id, backend);
-CREATE INDEX runs_by_case    ON runs (case_id, started_at, run_id, status, backend);
-CREATE INDEX runs_by_backend ON runs (backend, started_at, run_id, status, case_id);
+CREATE INDEX runs_newest     ON runs (listed_at, run_id);
+CREATE INDEX runs_by_status  ON runs (status, listed_at, run_id, case_id, backend);
+CREATE INDEX runs_by_case    ON runs (case_id, listed_at, run_id, status, backend);
+CREATE INDEX runs_by_backend ON runs (backend, listed_at, run_id, status, case_id);
+-- The runs of this home in the order of the ledger: no date that a pack carries has a say in which is the last.
+CREATE INDEX runs_own               ON runs (created_seq);
+CREATE INDEX runs_own_by_repository ON runs (repository, created_seq);
 
 -- Kept by triggers, because counting a hundred thousand rows is slower than a summary may be.
 CREATE TABLE run_counts (

@@ -1,9 +1,10 @@
 //! Listing, filtering, paging and finding.
 
+use cto_contract::ids::Digest;
 use cto_contract::words::{Lane, RunStatus};
-use cto_store::{Counts, Filter, Page, RunRow, State, Store};
+use cto_store::{Counts, Filter, OwnRuns, Page, RunRow, RunSealed, State, Store};
 
-use crate::sample::{created, home, sealed, store};
+use crate::sample::{created, home, sealed, store, time};
 
 fn pages(store: &Store, filter: &Filter, limit: u32) -> Vec<RunRow> {
     let mut page = Page::first(limit);
@@ -49,7 +50,6 @@ fn pages_of_any_size_give_every_run_once_and_newest_first() {
             "{limit} a page"
         );
     }
-    assert_eq!(store.latest().unwrap().as_ref(), all.first());
     let no_rows_asked = store.list(&Filter::default(), &Page::first(0)).unwrap();
     assert_eq!(no_rows_asked.rows.len(), 1, "a page always goes on");
 }
@@ -124,10 +124,10 @@ fn counts_follow_every_change() {
     assert_eq!(store.unsealed().unwrap().len(), 10);
     let elsewhere = created(500, 90);
     store
-        .index_pack(&sealed(&elsewhere, RunStatus::Fail))
+        .index_pack(&sealed(&elsewhere, RunStatus::Fail), time(95))
         .unwrap();
     store
-        .index_pack(&sealed(&elsewhere, RunStatus::Fail))
+        .index_pack(&sealed(&elsewhere, RunStatus::Fail), time(95))
         .unwrap();
     assert_eq!(
         store.counts().unwrap(),
@@ -182,4 +182,57 @@ fn texts_in_the_index_are_short_and_harmless() {
         row.title
     );
     assert!(row.failure_reason.unwrap().starts_with("line\\nline"));
+}
+
+#[test]
+fn the_last_run_is_the_ledgers_whatever_date_a_pack_carries() {
+    let (_dir, path) = home();
+    let store = store(&path);
+    let repository = Digest::from_bytes(&[3; 32]);
+    let (first, second, third) = (created(1, 50), created(2, 10), created(3, 20));
+    store.run_created_on(&first, &repository).unwrap();
+    store.run_sealed(&sealed(&first, RunStatus::Pass)).unwrap();
+    store.run_created(&second).unwrap();
+    store
+        .run_created_on(&third, &Digest::from_bytes(&[4; 32]))
+        .unwrap();
+    let stranger = sealed(&created(9, 1_000_000_000), RunStatus::Pass);
+    store.index_pack(&stranger, time(60)).unwrap();
+    let last = |which: OwnRuns| {
+        let found = store.own_runs(&which, None, 5).unwrap();
+        found
+            .into_iter()
+            .map(|(_, id)| id.as_str()[19..].to_owned())
+            .collect::<Vec<_>>()
+    };
+    let check = |store: &Store| {
+        assert_eq!(last(OwnRuns::All), ["000003", "000002", "000001"]);
+        assert_eq!(last(OwnRuns::OfRepository(repository.clone())), ["000001"]);
+        assert_eq!(last(OwnRuns::OfNoRepository), ["000002"]);
+        let rows = store
+            .list(&Filter::default(), &Page::first(9))
+            .unwrap()
+            .rows;
+        let own: Vec<_> = rows.iter().map(|r| (r.of_this_home, r.listed_at)).collect();
+        let expected = [
+            (false, time(60)),
+            (true, time(50)),
+            (true, time(20)),
+            (true, time(10)),
+        ];
+        assert_eq!(own, expected, "a pack of 2058 stands where it came in");
+    };
+    check(&store);
+    let mut packs = vec![stranger, sealed(&first, RunStatus::Pass)];
+    packs[1].repository = Some(repository.clone());
+    packs.push(sealed(&second, RunStatus::Pass));
+    packs.push(RunSealed {
+        repository: Some(Digest::from_bytes(&[4; 32])),
+        ..sealed(&third, RunStatus::Pass)
+    });
+    store.rebuild_index(packs, time(60)).unwrap();
+    check(&store);
+    let page = store.own_runs(&OwnRuns::All, None, 2).unwrap();
+    let rest = store.own_runs(&OwnRuns::All, Some(page[1].0), 2).unwrap();
+    assert_eq!(rest[0].1, first.run_id, "pages follow each other");
 }

@@ -3,7 +3,7 @@
 use cto_contract::words::RunStatus;
 use cto_store::{Filter, Page, Rebuilt, RunRow, RunSealed, Store};
 
-use crate::sample::{created, home, raw, sealed, store};
+use crate::sample::{created, home, raw, sealed, store, time};
 
 fn rows(store: &Store) -> Vec<RunRow> {
     store
@@ -46,7 +46,7 @@ fn a_rebuilt_index_equals_the_one_that_grew() {
     );
     raw(&path, "DELETE FROM runs; DELETE FROM open_runs").unwrap();
     assert!(rows(&store).is_empty());
-    let found = store.rebuild_index(packs).unwrap();
+    let found = store.rebuild_index(packs, time(1000)).unwrap();
     assert_eq!(
         found,
         Rebuilt {
@@ -73,7 +73,7 @@ fn a_rebuild_drops_what_has_no_pack_and_says_so() {
     let lost = packs.remove(3);
     let imported = sealed(&created(77, 40), RunStatus::Pass);
     packs.push(imported.clone());
-    let found = store.rebuild_index(packs).unwrap();
+    let found = store.rebuild_index(packs, time(1000)).unwrap();
     assert_eq!(
         found,
         Rebuilt {
@@ -95,7 +95,7 @@ fn a_sealed_pack_whose_seal_the_ledger_missed_is_still_for_recovery() {
     let run = created(1, 0);
     store.run_created(&run).unwrap();
     let pack = sealed(&run, RunStatus::Pass);
-    store.rebuild_index([pack.clone()]).unwrap();
+    store.rebuild_index([pack.clone()], time(1000)).unwrap();
     assert_eq!(
         store.get(&run.run_id).unwrap().unwrap().status,
         Some(RunStatus::Pass)
@@ -123,7 +123,7 @@ fn what_others_enter_during_a_rebuild_is_kept() {
         }
         pack
     });
-    ours.rebuild_index(halfway).unwrap();
+    ours.rebuild_index(halfway, time(1000)).unwrap();
     assert_eq!(
         other.get(&late.run_id).unwrap().unwrap().status,
         Some(RunStatus::Pass)

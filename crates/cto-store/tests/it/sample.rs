@@ -84,6 +84,7 @@ pub(crate) fn sealed(run: &RunCreated, status: RunStatus) -> RunSealed {
         origin: Origin::Known,
         title: run.title.clone(),
         conformance: run.conformance,
+        repository: None,
     }
 }
 

@@ -133,6 +133,37 @@ pub(super) const FIXTURES: &[Fixture] = &[
         ..PLAIN
     },
     Fixture {
+        blocker: BlockerCode::BaselineBroken,
+        trigger: "a check fails on the untouched tree and nothing says that it has to",
+        terms: &[(
+            "verification_commands",
+            "['echo first; echo error: no such library; echo more; exit 3']",
+        )],
+        shows: &[
+            NO_PATCH,
+            ("test.log", "=== before the change"),
+            ("test.log", "So no agent was started"),
+            ("report.json", "first error: error: no such library"),
+            ("report.json", "\"baseline_failed\": true"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::BaselineBroken,
+        variant: "no-tool",
+        trigger: "the runner that a check calls is not there, though it has to fail before",
+        terms: &[(
+            "verification_commands",
+            "[{run: /no/such/pytest, must_fail_before: true}]",
+        )],
+        shows: &[
+            NO_PATCH,
+            ("report.json", "its program is not there"),
+            ("events.normalized.jsonl", "\"tool_missing\":true"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
         blocker: BlockerCode::RepositoryUnsupported,
         trigger: "the repository has no commit",
         owner: "true",
@@ -167,6 +198,20 @@ pub(super) const FIXTURES: &[Fixture] = &[
             NO_PATCH,
             NOTHING_RAN,
             ("trace.jsonl", "dirty_starting_tree"),
+            ("report.json", "src/a.txt"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::DirtyStartingTree,
+        variant: "untracked",
+        trigger: "the source has a new file that is not ignored, where the task may not write",
+        owner: "git add -A -f && git commit -qm first && echo x > notes.txt",
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("trace.jsonl", "dirty_starting_tree"),
+            ("report.json", "notes.txt"),
         ],
         ..PLAIN
     },

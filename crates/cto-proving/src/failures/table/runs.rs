@@ -87,7 +87,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
         trigger: "what the agent wrote pushes when it is checked",
         terms: &[(
             "verification_commands",
-            "['test ! -e src/run || sh src/run; grep -q new src/a.txt']",
+            "[{run: 'test ! -e src/run || sh src/run; grep -q new src/a.txt', must_fail_before: true}]",
         )],
         program: Program::Script("echo new > src/a.txt; echo git push somewhere > src/run"),
         shows: &[
@@ -102,7 +102,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
         trigger: "a verification command ends with another code than 0",
         terms: &[(
             "verification_commands",
-            "['echo this was expected; exit 7']",
+            "['! grep -q new src/a.txt || { echo this was expected; exit 7; }']",
         )],
         shows: &[
             NEW,
@@ -118,7 +118,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
         trigger: "fewer tests pass than the contract expects",
         terms: &[(
             "verification_commands",
-            r#"[{run: 'mkdir -p build && echo "<testsuite><testcase classname=\"t\" name=\"a\"/></testsuite>" > build/junit.xml', expect: {junit: build/junit.xml, min_tests: 2}}]"#,
+            r#"[{run: 'mkdir -p build && echo "<testsuite><testcase classname=\"t\" name=\"a\"/></testsuite>" > build/junit.xml', expect: {junit: build/junit.xml, min_tests: 2}, must_fail_before: true}]"#,
         )],
         shows: &[NEW, ("report.json", "expected at least 2")],
         ..PLAIN
@@ -129,7 +129,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
         trigger: "the runner ends well and skipped all of its tests",
         terms: &[(
             "verification_commands",
-            r#"[{run: 'mkdir -p build && echo "<testsuite><testcase name=\"a\"><skipped/></testcase></testsuite>" > build/junit.xml', expect: {junit: build/junit.xml}}]"#,
+            r#"[{run: 'mkdir -p build && echo "<testsuite><testcase name=\"a\"><skipped/></testcase></testsuite>" > build/junit.xml', expect: {junit: build/junit.xml}, must_fail_before: true}]"#,
         )],
         shows: &[NEW, ("report.json", "no test passed")],
         ..PLAIN
@@ -140,9 +140,24 @@ pub(super) const FIXTURES: &[Fixture] = &[
         trigger: "the runner ends well and its report holds no test",
         terms: &[(
             "verification_commands",
-            r#"[{run: 'mkdir -p build && echo "<testsuite/>" > build/junit.xml', expect: {junit: build/junit.xml}}]"#,
+            r#"[{run: 'mkdir -p build && echo "<testsuite/>" > build/junit.xml', expect: {junit: build/junit.xml}, must_fail_before: true}]"#,
         )],
         shows: &[NEW, ("report.json", "no test result could be read")],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::VerificationFailed,
+        variant: "not-mended",
+        trigger: "a test that failed before is skipped now",
+        terms: &[(
+            "verification_commands",
+            r#"[{run: 'mkdir -p build; grep -q new src/a.txt && now=skipped || now=failure; echo "<s><testcase name=\"a\"/><testcase name=\"b\"><$now/></testcase></s>" > build/x.xml; test $now = skipped', expect: {junit: build/x.xml}, must_fail_before: true}]"#,
+        )],
+        shows: &[
+            NEW,
+            ("report.json", "\"change\": \"not_mended\""),
+            ("report.md", "failed before and does not pass now: b"),
+        ],
         ..PLAIN
     },
     Fixture {
@@ -196,7 +211,10 @@ pub(super) const FIXTURES: &[Fixture] = &[
         trigger: "a verification command does not end",
         terms: &[
             ("limits", "{wall_seconds: 1}"),
-            ("verification_commands", "['exec sleep 600']"),
+            (
+                "verification_commands",
+                "['! grep -q new src/a.txt || exec sleep 600']",
+            ),
         ],
         shows: &[
             NEW,

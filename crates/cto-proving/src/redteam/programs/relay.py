@@ -27,6 +27,7 @@ refused(25, "smuggled", lambda: relayed(f"{POST}Content-Length: 2\nTransfer-Enco
 refused(25, "pipelined", lambda: relayed(f"{POST}Content-Length: 2\n\n{{}}GET /admin HTTP/1.1\n{OWN}\n"))
 refused(25, "upgrade", lambda: relayed(f"GET /v1/models HTTP/1.1\n{OWN}Upgrade: websocket\nConnection: Upgrade\n\n"))
 refused(25, "tool", lambda: relayed(asking('{"tools":[{"type":"mcp","server_url":"http://127.0.0.1:%d/"}]}' % PORT)))
+refused(25, "deeper-tool", lambda: relayed(asking('{"input":[{"type":"additional_tools","tools":[{"type":"mcp","server_url":"http://127.0.0.1:%d/"}]}]}' % PORT)))
 refused(25, "image", lambda: relayed(asking('{"messages":[{"content":[{"image_url":{"url":"http://127.0.0.1:%d/"}}]}]}' % PORT)))
 works(25, "model", lambda: relayed(asking('{"model":"m","messages":[{"role":"user","content":"say new"}]}')))
 the_end()

@@ -4,7 +4,7 @@ use cto_contract::blocker::BlockerCode;
 use cto_contract::words::RunStatus;
 
 use super::super::scene::{Claim, Meddling, Program, Scene, Work};
-use super::{BY_TEXT, DISALLOWED, FAIL, PASS, PLAIN, REFUSED};
+use super::{BLOCKED, BY_TEXT, DISALLOWED, FAIL, PASS, PLAIN, REFUSED};
 
 pub(super) const SCENES: &[Scene] = &[
     Scene {
@@ -138,7 +138,7 @@ pub(super) const SCENES: &[Scene] = &[
                 Claim::Controls,
                 Claim::Limit("processes"),
                 Claim::NoSurvivors,
-                FAIL,
+                BLOCKED,
             ],
         )],
         terms: &[("limits", "{wall_seconds: 60, processes: 50}")],
@@ -153,7 +153,7 @@ pub(super) const SCENES: &[Scene] = &[
                 Claim::Controls,
                 Claim::Limit("memory_bytes"),
                 Claim::NoSurvivors,
-                FAIL,
+                BLOCKED,
             ],
         )],
         terms: &[("limits", "{wall_seconds: 60, memory_mb: 128}")],
@@ -162,14 +162,14 @@ pub(super) const SCENES: &[Scene] = &[
     Scene {
         name: "disk-fill",
         program: python!("disk"),
-        tries: &[(38, &[Claim::Controls, Claim::Limit("disk_bytes"), FAIL])],
+        tries: &[(38, &[Claim::Controls, Claim::Limit("disk_bytes"), BLOCKED])],
         terms: &[("limits", "{wall_seconds: 60, disk_mb: 8}")],
         ..PLAIN
     },
     Scene {
         name: "inode-fill",
         program: python!("inodes"),
-        tries: &[(38, &[Claim::Controls, Claim::Limit("disk_files"), FAIL])],
+        tries: &[(38, &[Claim::Controls, Claim::Limit("disk_files"), BLOCKED])],
         terms: &[("limits", "{wall_seconds: 60, disk_mb: 8}")],
         ..PLAIN
     },

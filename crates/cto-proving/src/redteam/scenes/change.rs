@@ -119,13 +119,36 @@ rm build/ran"#,
                 46,
                 &[
                     Claim::Controls,
-                    Claim::Judged(".gitattributes", Scope::NotAllowed),
+                    Claim::Judged(".gitattributes", Scope::RunnerFile),
                     DISALLOWED,
                     FAIL,
                 ],
             ),
             (61, HIDDEN_CHANGE),
         ],
+        ..PLAIN
+    },
+    Scene {
+        name: "git-conversion",
+        program: Program::Shell(
+            r#"rm -f .git/info/attributes
+printf '[attr]keyword ident\n*.txt keyword\n' > .gitattributes
+echo 'new $Id$' > src/a.txt
+git add -A
+git -c user.name=a -c user.email=a@example.org commit -qm mine
+git clone -q . /tmp/clone
+says 46 converted '! cmp -s src/a.txt /tmp/clone/src/a.txt'"#,
+        ),
+        tries: &[(
+            46,
+            &[
+                Claim::Controls,
+                Claim::OnlyBlocker(BlockerCode::PatchNotReproducible),
+                Claim::Shows("report.json", "ident was unspecified and is set"),
+                FAIL,
+            ],
+        )],
+        terms: &[("allowed_paths", "[src/, .gitattributes]")],
         ..PLAIN
     },
     Scene {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cto_contract::verification::TestCounts;
 
-use super::super::names::Names;
+use super::super::names::{Names, Outcome};
 
 /// Counts over all test programs. Names carry the program, because two programs may hold the same name.
 ///
@@ -16,6 +16,9 @@ pub fn count_cargo(output: &str) -> Option<TestCounts> {
     let mut label = String::new();
     let mut announced: Option<u64> = None;
     let mut any_announced = false;
+    // What failed tests printed is shown behind the verdicts.
+    let mut is_shown = false;
+    let mut died = 0;
     for line in output.lines() {
         if let Some(new) = program(line) {
             let times = labels.entry(new.clone()).or_default();
@@ -25,10 +28,14 @@ pub fn count_cargo(output: &str) -> Option<TestCounts> {
             } else {
                 format!("{new} #{times}")
             };
-            announced = None;
+            died += u64::from(announced.take().is_some());
+            is_shown = false;
         } else if let Some(number) = head(line) {
-            announced = Some(number);
+            died += u64::from(announced.replace(number).is_some());
             any_announced = true;
+            is_shown = false;
+        } else if line == "failures:" {
+            is_shown = true;
         } else if let Some(sum) = sum(line) {
             let fits = match announced {
                 Some(number) => number == sum.ran,
@@ -42,16 +49,20 @@ pub fn count_cargo(output: &str) -> Option<TestCounts> {
                 total.failed = total.failed.checked_add(sum.failed)?;
                 total.skipped = total.skipped.checked_add(sum.skipped)?;
             }
-        } else if let Some(name) = passed(line) {
-            names.add(if label.is_empty() {
-                name
-            } else {
-                format!("{label}::{name}")
-            });
+        } else if let Some((name, outcome)) = verdict(line).filter(|_| !is_shown) {
+            let name = match label.as_str() {
+                "" => name,
+                label => format!("{label}::{name}"),
+            };
+            names.add(name, outcome);
         }
     }
     let mut counts = counts?;
-    counts.passed_names = names.into_sorted();
+    names.tell(&mut counts);
+    // A program that announced tests and told no sum died.
+    died += u64::from(announced.is_some());
+    let named = counts.failed_names.len() as u64;
+    counts.unnamed_failures = counts.failed.saturating_sub(named).saturating_add(died);
     Some(counts)
 }
 
@@ -102,19 +113,28 @@ fn sum(line: &str) -> Option<TestCounts> {
     Some(out)
 }
 
-/// Reads the name of `test a::b ... ok`. What can change without the test being another one is left out: that it
-/// expects a panic, and the line where an example begins.
-fn passed(line: &str) -> Option<String> {
+/// Reads `test a::b ... ok`. What can change without the test being another one is left out of its name: that it expects
+/// a panic, and the line where an example begins.
+fn verdict(line: &str) -> Option<(String, Outcome)> {
     let (name, verdict) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
-    if verdict != "ok" && !(verdict.starts_with("ok <") && verdict.ends_with('>')) {
-        return None;
-    }
+    // With `--report-time` the time stands behind it.
+    let verdict = match verdict.split_once(" <") {
+        Some((verdict, time)) if time.ends_with('>') => verdict,
+        _ => verdict,
+    };
+    let outcome = match verdict {
+        "ok" => Outcome::Passed,
+        "FAILED" => Outcome::Failed,
+        "ignored" => Outcome::Skipped,
+        why if why.starts_with("ignored, ") => Outcome::Skipped,
+        _ => return None,
+    };
     let name = name.strip_suffix(" - should panic").unwrap_or(name);
     if let Some((before, rest)) = name.split_once(" (line ")
         && let Some((number, after)) = rest.split_once(')')
         && number.bytes().all(|b| b.is_ascii_digit())
     {
-        return Some(format!("{before}{after}"));
+        return Some((format!("{before}{after}"), outcome));
     }
-    Some(name.to_owned())
+    Some((name.to_owned(), outcome))
 }

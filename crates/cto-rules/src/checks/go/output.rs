@@ -5,15 +5,7 @@ use std::collections::BTreeMap;
 use cto_contract::verification::TestCounts;
 use serde::Deserialize;
 
-use super::super::names::Names;
-
-/// What became of a test that began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    Passed,
-    Failed,
-    Skipped,
-}
+use super::super::names::{Names, Outcome};
 
 /// One line of `-json`.
 #[derive(Deserialize)]
@@ -25,13 +17,20 @@ struct Line {
 }
 
 /// Tests of one package, by name, since its last line.
-type Package = BTreeMap<String, Option<Verdict>>;
+type Tests = BTreeMap<String, Option<Outcome>>;
+
+/// A package as `-json` tells it.
+#[derive(Default)]
+struct Package {
+    tests: Tests,
+    has_failed: bool,
+}
 
 /// Counts tests and their parts. A verdict counts once, and only for a test that was told to begin; a test without a
 /// verdict has failed. None when no line of a package was found.
 pub fn count_go(output: &str) -> Option<TestCounts> {
     let mut told = Told::default();
-    let mut open = Package::new();
+    let mut open = Tests::new();
     let mut packages: BTreeMap<String, Package> = BTreeMap::new();
     for line in output.lines() {
         if line.starts_with("{\"") {
@@ -42,8 +41,9 @@ pub fn count_go(output: &str) -> Option<TestCounts> {
                 .entry(event.package.unwrap_or_default())
                 .or_default();
             told.any = true;
-            if let Some(test) = event.test {
-                note(package, &event.action, test);
+            match event.test {
+                Some(test) => note(&mut package.tests, &event.action, test),
+                None => package.has_failed |= event.action == "fail",
             }
         } else if let Some((_, name)) = line.split_once("=== RUN   ") {
             note(&mut open, "run", name.trim_end().to_owned());
@@ -53,18 +53,20 @@ pub fn count_go(output: &str) -> Option<TestCounts> {
             // While a test runs, such a line is its own print; only a crash leaves one open.
             && (line.starts_with("FAIL") || open.values().all(Option::is_some))
         {
-            told.close(package, std::mem::take(&mut open));
+            let has_failed = line.starts_with("FAIL");
+            told.close(package, std::mem::take(&mut open), has_failed);
         }
     }
     for (name, package) in packages {
-        told.close(&name, package);
+        told.close(&name, package.tests, package.has_failed);
     }
     if !told.any {
         return None;
     }
-    told.close("", open);
-    told.counts.passed_names = told.names.into_sorted();
-    Some(told.counts)
+    told.close("", open, false);
+    let mut counts = told.counts;
+    told.names.tell(&mut counts);
+    Some(counts)
 }
 
 #[derive(Default)]
@@ -75,36 +77,40 @@ struct Told {
 }
 
 impl Told {
-    fn close(&mut self, package: &str, tests: Package) {
+    /// A package that failed without a failed test did not build, or ended its process otherwise.
+    fn close(&mut self, package: &str, tests: Tests, has_failed: bool) {
         self.any = true;
+        let failed_before = self.counts.failed;
         for (name, verdict) in tests {
+            let outcome = verdict.unwrap_or(Outcome::Failed);
             self.counts.ran += 1;
-            match verdict {
-                Some(Verdict::Passed) => {
-                    self.counts.passed += 1;
-                    self.names.add(format!("{package}.{name}"));
-                }
-                Some(Verdict::Skipped) => self.counts.skipped += 1,
-                Some(Verdict::Failed) | None => self.counts.failed += 1,
-            }
+            *match outcome {
+                Outcome::Passed => &mut self.counts.passed,
+                Outcome::Skipped => &mut self.counts.skipped,
+                Outcome::Failed => &mut self.counts.failed,
+            } += 1;
+            self.names.add(format!("{package}.{name}"), outcome);
+        }
+        if has_failed && self.counts.failed == failed_before {
+            self.counts.unnamed_failures += 1;
         }
     }
 }
 
-fn note(package: &mut Package, action: &str, name: String) {
+fn note(package: &mut Tests, action: &str, name: String) {
     let verdict = match action {
         "run" => {
             package.entry(name).or_insert(None);
             return;
         }
-        "pass" => Verdict::Passed,
-        "fail" => Verdict::Failed,
-        "skip" => Verdict::Skipped,
+        "pass" => Outcome::Passed,
+        "fail" => Outcome::Failed,
+        "skip" => Outcome::Skipped,
         _ => return,
     };
     // With `-count=2` a test comes twice, and what is bad stays.
     if let Some(known) = package.get_mut(&name)
-        && (known.is_none() || verdict == Verdict::Failed)
+        && (known.is_none() || verdict == Outcome::Failed)
     {
         *known = Some(verdict);
     }

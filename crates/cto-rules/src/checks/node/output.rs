@@ -2,7 +2,7 @@
 
 use cto_contract::verification::TestCounts;
 
-use super::super::names::Names;
+use super::super::names::{Names, Outcome};
 
 /// Counts by the last block of sums, `# pass 8` or `ℹ pass 8`, and by name. A test marked `todo` is not passed.
 pub fn count_node(output: &str) -> Option<TestCounts> {
@@ -21,18 +21,22 @@ pub fn count_node(output: &str) -> Option<TestCounts> {
         return None;
     }
     let is_tap = lines[at].starts_with('#');
+    let mut counts = TestCounts {
+        ran,
+        passed,
+        failed,
+        skipped,
+        ..TestCounts::default()
+    };
     let names = if is_tap {
         tap(&lines[..at])
     } else {
         spec(&lines[..at])
     };
-    Some(TestCounts {
-        ran,
-        passed,
-        failed,
-        skipped,
-        passed_names: names.into_sorted(),
-    })
+    names.tell(&mut counts);
+    let named = counts.failed_names.len() as u64;
+    counts.unnamed_failures = failed.saturating_sub(named);
+    Some(counts)
 }
 
 fn figure(line: &str, name: &str) -> Option<u64> {
@@ -46,58 +50,83 @@ fn figure(line: &str, name: &str) -> Option<u64> {
 fn tap(lines: &[&str]) -> Names {
     let mut names = Names::default();
     let mut open: Vec<&str> = Vec::new();
-    let mut passed: Option<String> = None;
+    let mut last: Option<(String, Outcome)> = None;
     for line in lines {
         let body = line.trim_start_matches(' ');
         let depth = (line.len() - body.len()) / 4;
         // Whether a point is a suite is told after it.
         if body == "type: 'suite'" {
-            passed = None;
+            last = None;
         }
-        let point = body
-            .strip_prefix("ok ")
-            .or_else(|| body.strip_prefix("not ok "));
-        let point = point.and_then(|p| p.split_once(" - "));
         if let Some(name) = body.strip_prefix("# Subtest: ") {
             open.truncate(depth);
             open.push(name);
-        } else if let Some((number, name)) = point
-            && number.parse::<u64>().is_ok()
-        {
-            flush(&mut names, passed.take());
-            let directive = [" # SKIP", " # TODO"].iter().any(|d| name.contains(d));
+        } else if let Some((name, outcome)) = point(body) {
+            flush(&mut names, last.take());
             open.truncate(depth);
-            if body.starts_with("ok ") && !directive {
-                passed = Some(full(&open, name));
-            }
+            last = tested(&open, name, outcome);
         }
     }
-    flush(&mut names, passed);
+    flush(&mut names, last);
     names
 }
 
-fn flush(names: &mut Names, passed: Option<String>) {
-    if let Some(name) = passed {
-        names.add(name);
+/// Reads `ok 1 - name`, `not ok 2 - name` and `ok 3 - name # SKIP why`.
+fn point(body: &str) -> Option<(&str, Outcome)> {
+    let (rest, outcome) = match body.strip_prefix("not ") {
+        Some(rest) => (rest, Outcome::Failed),
+        None => (body, Outcome::Passed),
+    };
+    let (number, name) = rest.strip_prefix("ok ")?.split_once(" - ")?;
+    number.parse::<u64>().ok()?;
+    let directive = [" # SKIP", " # TODO"].iter().filter_map(|d| name.find(d));
+    Some(match directive.min() {
+        Some(at) => (&name[..at], Outcome::Skipped),
+        None => (name, outcome),
+    })
+}
+
+/// A test by its full name; none for a file that could not be loaded, which the runner reports as a failed test.
+fn tested(open: &[&str], name: &str, outcome: Outcome) -> Option<(String, Outcome)> {
+    let is_file = open.is_empty() && file_name(name).is_some();
+    (!is_file || outcome != Outcome::Failed).then(|| (full(open, name), outcome))
+}
+
+fn flush(names: &mut Names, last: Option<(String, Outcome)>) {
+    if let Some((name, outcome)) = last {
+        names.add(name, outcome);
     }
 }
 
-/// Reads `▶ name` as opening and `✔ name (1.2ms)` as passed, two blanks deeper for each level.
+/// Reads `▶ name` as opening, `✔ name (1.2ms)` as passed, `✖ name (1.2ms)` as failed and `﹣ name (1.2ms) # SKIP` as
+/// skipped, two blanks deeper for each level.
 fn spec(lines: &[&str]) -> Names {
     let mut names = Names::default();
     let mut open: Vec<&str> = Vec::new();
-    for line in lines {
+    // Behind this line the failed ones are shown again.
+    let again = |line: &&&str| **line != "✖ failing tests:";
+    for line in lines.iter().take_while(again) {
         let body = line.trim_start_matches(' ');
         let depth = (line.len() - body.len()) / 2;
+        let verdict = [
+            ("✔ ", Outcome::Passed),
+            ("✖ ", Outcome::Failed),
+            ("﹣ ", Outcome::Skipped),
+        ];
+        let verdict = verdict.iter().find_map(|(mark, outcome)| {
+            let text = body.strip_prefix(mark)?;
+            let text = text.split(" # ").next().unwrap_or(text);
+            Some((timeless(text)?, *outcome))
+        });
         if let Some(name) = body.strip_prefix("▶ ") {
             open.truncate(depth);
             open.push(timeless(name).unwrap_or(name));
-        } else if let Some(name) = body.strip_prefix("✔ ").and_then(timeless) {
+        } else if let Some((name, outcome)) = verdict {
             // What was opened before is closed by its own name; it is a suite or a test with parts.
             let closes = open.len() > depth && open[depth] == name;
             open.truncate(depth);
-            if !closes {
-                names.add(full(&open, name));
+            if let (false, Some((name, outcome))) = (closes, tested(&open, name, outcome)) {
+                names.add(name, outcome);
             }
         }
     }

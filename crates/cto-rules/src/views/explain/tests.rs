@@ -3,6 +3,8 @@ use cto_contract::eligibility::GateOutcome;
 use cto_contract::event::{Actor, EventKind, EventSchema, RunEvent, RunStarted};
 use cto_contract::words::{FaultClass, Lane, MutationMode, Stage};
 
+use cto_contract::trust::Origin;
+
 use super::*;
 use crate::eligibility::tests as eligibility;
 use crate::lifecycle::{conclude, replay};
@@ -11,6 +13,11 @@ use crate::views::report::{ReportInput, report};
 const DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// The report of a run that ended right after its beginning.
+const OWN: Provenance = Provenance {
+    origin: Some(Origin::Known),
+    of_this_home: true,
+};
+
 fn begun() -> Report {
     let event = RunEvent {
         schema_version: EventSchema,
@@ -52,16 +59,10 @@ fn decision(passes: bool) -> EligibilityDecision {
 
 fn command(name: &str, passed: bool) -> CommandResult {
     CommandResult {
-        command: name.to_owned(),
         exit_code: Some(i32::from(!passed)),
-        signal: None,
         passed,
         seconds: 1.0,
-        tests: None,
-        timed_out: false,
-        output_capped: false,
-        level: ClaimLevel::Inferred,
-        reason: None,
+        ..CommandResult::unknown(name)
     }
 }
 
@@ -73,7 +74,7 @@ fn nothing(_: &CommandResult) -> Printed {
 fn every_gate_is_shown_as_it_was_decided() {
     for passes in [true, false] {
         let decision = decision(passes);
-        let told = explain(&begun(), &decision, nothing);
+        let told = explain(&begun(), &decision, OWN, nothing);
         assert_eq!(told.gates, decision.facts);
         let mut gates = told.gates.iter();
         assert_eq!(gates.all(|g| g.outcome != GateOutcome::Missing), passes);
@@ -87,7 +88,7 @@ fn a_blocker_keeps_its_subject_and_gets_its_fault_and_status() {
         .iter()
         .map(|code| Blocker::new(*code, "subject", "message"))
         .collect();
-    let told = explain(&report, &decision(true), nothing);
+    let told = explain(&report, &decision(true), OWN, nothing);
     for (code, blocker) in BlockerCode::ALL.iter().zip(&told.blockers) {
         assert_eq!(blocker.code, *code);
         assert_eq!(blocker.subject, "subject");
@@ -103,7 +104,7 @@ fn a_check_is_shown_beside_its_run_before_the_change_and_printed_when_it_failed(
     let verification = &mut report.checks.verification;
     verification.commands = vec![command("a", true), command("b", false), command("c", false)];
     verification.baseline = vec![command("a", false), command("b", true)];
-    let told = explain(&report, &decision(true), |check| Printed {
+    let told = explain(&report, &decision(true), OWN, |check| Printed {
         lines: vec![format!("output of {}", check.command)],
         is_cut: check.command == "c",
     });
@@ -132,7 +133,7 @@ fn the_answer_says_whether_anything_was_started() {
         report.verdict.status = status;
         report.verdict.failure_reason = Some("timeout".to_owned());
         report.backend.backend_process_started = is_started;
-        explain(&report, &decision(true), nothing).sentence
+        explain(&report, &decision(true), OWN, nothing).sentence
     };
     insta::assert_snapshot!(said(RunStatus::Pass, true), @"the fake lane was allowed at stage 2, changed only what it may, and the checks pass");
     insta::assert_snapshot!(said(RunStatus::Fail, true), @"the fake lane was allowed at stage 2, and the run failed: timeout");
@@ -161,7 +162,7 @@ fn whatever_is_not_verified_says_what_would_raise_it() {
 fn what_would_raise_a_claim_does_not_hang_on_its_words() {
     let mut report = begun();
     let raised = |report: &Report| -> Vec<Option<String>> {
-        let told = explain(report, &decision(true), nothing);
+        let told = explain(report, &decision(true), OWN, nothing);
         told.claims.into_iter().map(|c| c.raised_by).collect()
     };
     assert!(!report.verdict.claims.is_empty());

@@ -1,0 +1,219 @@
+//! What a provider would do by itself, wherever a request asks for it; and honest requests, which pass.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn seen(body: &str) -> String {
+    match check(Api::Responses, body.as_bytes()) {
+        Ok(()) => "ok".to_owned(),
+        Err(Objection { refusal, subject }) => match subject {
+            Some(subject) => format!("{} {subject}", refusal.as_str()),
+            None => refusal.as_str().to_owned(),
+        },
+    }
+}
+
+#[test]
+fn the_upstream_is_no_way_out() {
+    let cases = [
+        (
+            r#"{"tools":[{"type":"mcp","server_url":"https://x"}]}"#,
+            "hosted_tool mcp",
+        ),
+        (
+            r#"{"tools":[{"server_url":"https://x","name":"f"}]}"#,
+            "hosted_tool server_url",
+        ),
+        (r#"{"tools":{"type":"mcp"}}"#, "hosted_tool mcp"),
+        (r#"{"tools":["web_search"]}"#, "hosted_tool web_search"),
+        (
+            r#"{"tools":[{"type":"function","ty\u0070e":"mcp"}]}"#,
+            "hosted_tool mcp",
+        ),
+        (
+            r#"{"tools":[{"type":"namespace","tools":[{"type":"mcp"}]}]}"#,
+            "hosted_tool mcp",
+        ),
+        // Newer models take their tools as items of the conversation.
+        (
+            r#"{"input":[{"type":"additional_tools","tools":[{"type":"mcp","server_url":"https://x"}]}]}"#,
+            "hosted_tool mcp",
+        ),
+        (
+            r#"{"input":[{"tools":[{"type":"namespace","tools":[{"type":"code_interpreter"}]}],"type":"additional_tools"}]}"#,
+            "hosted_tool code_interpreter",
+        ),
+        (
+            r#"{"input":[{"type":"tool_search_output","tools":[{"type":"web_search"}]}]}"#,
+            "hosted_tool web_search",
+        ),
+        (
+            r#"{"tools":[{"type":"tool_search"}]}"#,
+            "hosted_tool tool_search",
+        ),
+        (
+            r#"{"tools":[{"execution":"server","type":"tool_search"}]}"#,
+            "hosted_tool tool_search",
+        ),
+        (
+            r#"{"tools":[{"type":"tool_search","execution":"client","execution":"server"}]}"#,
+            "hosted_tool tool_search",
+        ),
+        (
+            r#"{"tools":[{"type":"web_search","execution":"client"}]}"#,
+            "hosted_tool web_search",
+        ),
+        (
+            r#"{"mcp_servers":[{"url":"https://x"}]}"#,
+            "hosted_tool mcp_servers",
+        ),
+        (
+            r#"{"input":[{"mcp_servers":[{"url":"https://x"}]}]}"#,
+            "hosted_tool mcp_servers",
+        ),
+        (
+            r#"{"web_search_options":{}}"#,
+            "hosted_tool web_search_options",
+        ),
+        (r#"{"enable_search":true}"#, "hosted_tool enable_search"),
+        (r#"{"plugins":[{"id":"web"}]}"#, "hosted_tool plugins"),
+        (r#"{"prompt":{"id":"p"}}"#, "hosted_tool prompt"),
+        (
+            r#"{"messages":[{"content":[{"image_url":{"url":"http://x"}}]}]}"#,
+            "remote_url url",
+        ),
+        (
+            r#"{"messages":[{"content":[{"type":"document","source":{"type":"url","url":"http://x"}}]}]}"#,
+            "remote_url url",
+        ),
+        (
+            r#"{"input":[{"content":[{"type":"input_image","image_url":"https://x"}]}]}"#,
+            "remote_url image_url",
+        ),
+        (
+            r#"{"input":[{"type":"function_call_output","output":[{"type":"input_file","file_url":"https://x"}]}]}"#,
+            "remote_url file_url",
+        ),
+        ("{", "bad_json"),
+        ("{}x", "bad_json"),
+    ];
+    for (body, expected) in cases {
+        assert_eq!(seen(body), expected, "{body}");
+    }
+    let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
+    assert_eq!(seen(&deep), "bad_json");
+}
+
+#[test]
+fn honest_requests_pass_whatever_their_schemas_and_texts_say() {
+    let schema = json!({"type": "object", "properties": {
+        "mcp_servers": {"type": "array", "default": [{"url": "https://x"}]},
+        "tools": {"type": "array", "items": {"type": "web_search"}, "default": [{"type": "mcp"}]},
+        "image_url": {"type": "string", "default": "https://x", "image_url": "https://x"},
+        "type": {"enum": ["mcp"]},
+    }});
+    let bodies = [
+        json!({"tools": [{"type": "function", "function": {"name": "f", "parameters": schema}}]}),
+        json!({"tools": [{"type": "function", "name": "f", "parameters": schema}, {"type": "custom", "format": schema}]}),
+        json!({"input": [{"type": "additional_tools", "tools": [{"type": "function", "parameters": schema}]}]}),
+        json!({"input": [{"type": "tool_search_output", "tools": [{"type": "function", "parameters": schema}]}]}),
+        json!({"tools": [{"type": "tool_search", "execution": "client", "parameters": schema}]}),
+        json!({"functions": [{"name": "f", "parameters": schema}]}),
+        json!({"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}),
+        json!({"text": {"format": {"type": "json_schema", "schema": schema}}}),
+        json!({"metadata": {"mcp_servers": "none", "image_url": "https://x"}}),
+        json!({"input": [{"type": "tool_search_call", "arguments": {"tools": ["mcp"], "mcp_servers": ["x"]}}]}),
+        json!({"messages": [{"content": [{"type": "tool_use", "input": {"tools": [{"type": "mcp"}], "image_url": "https://x"}}]}]}),
+        json!({"messages": [{"content": "see {\"tools\":[{\"type\":\"mcp\"}],\"image_url\":\"http://x\"}"}]}),
+        json!({"input": [{"role": "assistant", "content": [{"type": "output_text", "text": "web_search", "annotations": [{"type": "url_citation", "url": "https://x"}]}]}]}),
+        json!({"messages": [{"content": [{"image_url": {"url": "data:image/png;base64,AA"}}]}]}),
+        json!({"tools": [], "plugins": [], "mcp_servers": [], "web_search_options": null, "enable_search": false}),
+        json!({"tool_choice": {"type": "allowed_tools", "tools": [{"type": "function", "name": "f"}]}}),
+    ];
+    for body in bodies {
+        assert_eq!(seen(&body.to_string()), "ok", "{body}");
+    }
+}
+
+/// A tool of the provider's, or what brings one along.
+fn hosted() -> impl Strategy<Value = Value> {
+    let kinds = [
+        "mcp",
+        "web_search",
+        "web_search_preview_2025_03_11",
+        "code_interpreter",
+        "file_search",
+        "image_generation",
+        "computer_use_preview",
+        "tool_search",
+        "browser",
+    ];
+    let kind = proptest::sample::select(kinds.to_vec());
+    (kind, any::<bool>()).prop_map(|(kind, first)| match first {
+        true => json!({"type": kind, "name": "n"}),
+        false => json!({"name": "n", "type": kind, "parameters": {}}),
+    })
+}
+
+/// Honest neighbours, so that it may stand anywhere in a list.
+fn among(tool: Value, before: usize, after: usize) -> Value {
+    let plain = json!({"type": "function", "name": "f", "parameters": {"type": "object"}});
+    let before = std::iter::repeat_n(plain.clone(), before);
+    before
+        .chain([tool])
+        .chain(std::iter::repeat_n(plain, after))
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn a_tool_of_the_provider_is_refused_at_every_depth_and_place(
+        tool in hosted(),
+        groups in proptest::collection::vec((0usize..3, 0usize..3), 1..6),
+        (place, items) in (0usize..4, 0usize..3),
+        carrier in "[a-z_]{1,12}",
+    ) {
+        let mut list = None;
+        for (before, after) in groups {
+            let inner = match list {
+                None => tool.clone(),
+                Some(tools) => json!({"type": "namespace", "name": "g", "tools": tools}),
+            };
+            list = Some(among(inner, before, after));
+        }
+        let text = json!({"type": "message", "content": "hello"});
+        let item = |kind: &str| {
+            let mut input = vec![text.clone(); items];
+            input.push(json!({"type": kind, "tools": list}));
+            json!({"model": "m", "input": input})
+        };
+        let body = match place {
+            0 => json!({"model": "m", "tools": list}),
+            1 => item("additional_tools"),
+            2 => item("tool_search_output"),
+            // An item of a kind that nobody knows yet.
+            _ => item(&carrier),
+        };
+        let said = seen(&body.to_string());
+        let kind = tool["type"].as_str().unwrap();
+        prop_assert_eq!(said, format!("hosted_tool {kind}"));
+    }
+
+    #[test]
+    fn no_text_and_no_schema_is_refused(text in ".{0,40}", key in "(tools|mcp_servers|image_url|type|plugins|[a-z]{1,8})") {
+        let mut schema = serde_json::Map::new();
+        schema.insert(key, json!([{"type": text, "url": text, "tools": [{"type": text}]}]));
+        let body = json!({
+            "instructions": text,
+            "input": [
+                {"role": "user", "content": [{"type": "input_text", "text": text}]},
+                {"type": "function_call", "name": text, "arguments": text},
+                {"type": "function_call_output", "output": text},
+            ],
+            "tools": [{"type": "function", "name": "f", "description": text, "parameters": schema}],
+        });
+        prop_assert_eq!(seen(&body.to_string()), "ok");
+    }
+}

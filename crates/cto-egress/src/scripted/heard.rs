@@ -1,0 +1,89 @@
+//! What a request asks of the scripted model. No I/O.
+
+use cto_contract::model_script::ModelFault;
+use serde_json::Value;
+
+use super::wire::Wire;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Answer(Wire),
+    CountTokens,
+    Models,
+    Nothing,
+}
+
+/// Reads a method and a target: `[/FAULT][/v1]/PATH[?QUERY]`.
+pub(super) fn route(method: &str, target: &str) -> (Option<ModelFault>, Asked) {
+    let path = target.split('?').next().unwrap_or_default();
+    let (fault, path) = match path.strip_prefix('/').and_then(|rest| rest.split_once('/')) {
+        Some((first, rest)) => match first.parse::<ModelFault>() {
+            Ok(fault) => (Some(fault), &path[path.len() - rest.len() - 1..]),
+            Err(_) => (None, path),
+        },
+        None => (None, path),
+    };
+    let below = path.strip_prefix("/v1").unwrap_or(path);
+    let asked = match (method, below) {
+        ("GET", "/models") => Asked::Models,
+        ("POST", "/messages/count_tokens") => Asked::CountTokens,
+        ("POST", path) => Wire::at(path).map_or(Asked::Nothing, Asked::Answer),
+        _ => Asked::Nothing,
+    };
+    (fault, asked)
+}
+
+/// The model that a request names.
+pub(super) fn model_of(request: &Value) -> &str {
+    request
+        .get("model")
+        .and_then(Value::as_str)
+        .unwrap_or(super::SCRIPTED_MODEL)
+}
+
+pub(super) fn is_streamed(request: &Value) -> bool {
+    request.get("stream").and_then(Value::as_bool) == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_path_names_the_wire_and_maybe_a_fault() {
+        let told = |method: &str, target: &str| {
+            let (fault, asked) = route(method, target);
+            let fault = fault.map_or("-", ModelFault::as_str);
+            match asked {
+                Asked::Answer(wire) => format!("{fault} {wire:?}"),
+                other @ (Asked::CountTokens | Asked::Models | Asked::Nothing) => {
+                    format!("{fault} {other:?}")
+                }
+            }
+        };
+        let cases = [
+            ("POST", "/v1/chat/completions", "- Chat"),
+            ("POST", "/401/v1/responses", "401 Responses"),
+            ("POST", "/hang/v1/messages?beta=true", "hang Messages"),
+            ("POST", "/clean-cut/messages", "clean-cut Messages"),
+            ("POST", "/v1/messages/count_tokens", "- CountTokens"),
+            ("GET", "/drip/v1/models", "drip Models"),
+            ("GET", "/v1/responses", "- Nothing"),
+            ("POST", "/bad/v1/responses", "- Nothing"),
+            ("POST", "/", "- Nothing"),
+        ];
+        for (method, target, expected) in cases {
+            assert_eq!(told(method, target), expected, "{method} {target}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_target_makes_it_panic(target in "\\PC{0,40}") {
+            route("POST", &target);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! How a backend ended, and what it left changed that was not its own.
+
+use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::event::{BackendFinished, BackendStop, Step};
+use cto_contract::text::shorten;
+
+use super::{Fault, fault};
+use crate::lifecycle::RunState;
+
+/// Judges how the backend ended: its exit code and its words are no evidence for success, but a bad end is a failure.
+pub(crate) fn backend_blockers(state: &RunState) -> Vec<Blocker> {
+    let Some(end) = &state.backend else {
+        return Vec::new();
+    };
+    let lane = state.lane;
+    if let Some(why) = &end.start_failure {
+        return vec![Blocker::new(
+            BlockerCode::ProviderUnavailable,
+            lane.as_str(),
+            format!("the {lane} backend could not be started: {why}"),
+        )];
+    }
+    let mut found = Vec::new();
+    if end.timed_out {
+        let has_valid_patch = state
+            .diff
+            .as_ref()
+            .is_some_and(|d| d.blockers.is_empty() && !d.changed_files.is_empty());
+        let code = if has_valid_patch {
+            BlockerCode::LifecycleTimeoutAfterValidPatch
+        } else {
+            BlockerCode::Timeout
+        };
+        found.push(Blocker::new(
+            code,
+            "backend",
+            format!(
+                "the {lane} backend was over its wall clock after {:.1} s",
+                end.seconds
+            ),
+        ));
+    } else if end.stopped_by == Some(BackendStop::Finished) {
+        // It said that it had finished: how it was ended then says nothing about it.
+    } else if end.stopped_by == Some(BackendStop::InputUnread) {
+        found.push(Blocker::new(
+            BlockerCode::BackendFailed,
+            "unread input",
+            format!("the {lane} backend did not read what it was told"),
+        ));
+    } else if let Some(signal) = end.signal {
+        found.push(Blocker::new(
+            BlockerCode::BackendFailed,
+            format!("signal {signal}"),
+            format!("the {lane} backend was ended by signal {signal}"),
+        ));
+    } else if end.exit_code != Some(0) {
+        let code = end
+            .exit_code
+            .map_or_else(|| "unknown".to_owned(), |c| c.to_string());
+        found.push(Blocker::new(
+            BlockerCode::BackendFailed,
+            format!("exit code {code}"),
+            format!("the {lane} backend ended with exit code {code}"),
+        ));
+    }
+    if !end.no_survivors {
+        found.push(Blocker::new(
+            BlockerCode::SandboxUnavailable,
+            "survivors",
+            "it could not be shown that nothing of the backend survived",
+        ));
+    }
+    found
+}
+
+/// Judges what a backend left changed that was not its own, however it ended.
+pub(crate) fn left_behind(end: &BackendFinished) -> Vec<Blocker> {
+    let mut found = Vec::new();
+    if end.program_replaced {
+        found.push(fault(Step::Backend, &Fault::ProgramReplaced));
+    }
+    let Some(roots) = &end.protected_roots else {
+        return found;
+    };
+    if let Some(why) = &roots.unreadable {
+        let why = why.clone();
+        found.push(fault(
+            Step::Backend,
+            &Fault::ProtectedRootsUnreadable { why },
+        ));
+    }
+    if roots.changed > 0 {
+        found.push(Blocker::new(
+            BlockerCode::ProtectedRootMutated,
+            roots.names.first().map_or("", String::as_str),
+            format!(
+                "{} paths of a protected root changed while the backend ran: {}",
+                roots.changed,
+                shorten(&roots.names.join(", "), 300)
+            ),
+        ));
+    }
+    found
+}

@@ -1,0 +1,53 @@
+//! Files under construction whose makers are gone: a draft of the database, of the key, of a trust record.
+
+use std::fs;
+use std::path::Path;
+
+use crate::harness::Harness;
+
+/// Removes them. What can't be removed is litter, not damage, and the next recovery tries again.
+pub(super) fn sweep(harness: &Harness) {
+    let home = &harness.home;
+    for (dir, mark) in [
+        (home.root(), "cto.db.new-"),
+        (home.keys().as_path(), ".new-"),
+        (harness.config.trust_dir().as_path(), ".tmp-"),
+    ] {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let is_abandoned = name
+                .to_str()
+                .and_then(|name| maker(name, mark))
+                .is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
+            if is_abandoned {
+                fs::remove_file(entry.path()).ok();
+            }
+        }
+    }
+}
+
+/// The process that a name tells of, after the mark of a draft.
+fn maker(name: &str, mark: &str) -> Option<u32> {
+    let (_, rest) = name.split_once(mark)?;
+    rest.split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::maker;
+
+    #[test]
+    fn a_draft_names_its_maker_and_nothing_else_does() {
+        let database = "cto.db.new-";
+        assert_eq!(maker("cto.db.new-12-0-ab-journal", database), Some(12));
+        assert_eq!(maker("cto.db", database), None);
+        assert_eq!(maker("cto.db-wal", database), None);
+        assert_eq!(maker("cto.db.new-", database), None);
+        assert_eq!(maker(".new-7", ".new-"), Some(7));
+        assert_eq!(maker("ab12.tmp-9", ".tmp-"), Some(9));
+        assert_eq!(maker("ab12.json", ".tmp-"), None);
+    }
+}
