@@ -40,10 +40,10 @@ impl Adapter for CommandLane {
         if let Some(model) = around.model {
             // The names that clients of these calls read by themselves.
             for (variable, value) in [
-                ("OPENAI_BASE_URL", model.base_url.as_str()),
-                ("OPENAI_API_KEY", PLACEHOLDER_KEY),
+                ("OPENAI_BASE_URL", model.base_url()),
+                ("OPENAI_API_KEY", PLACEHOLDER_KEY.to_owned()),
             ] {
-                env.insert(variable.to_owned(), value.to_owned());
+                env.insert(variable.to_owned(), value);
             }
         }
         for (variable, name) in [

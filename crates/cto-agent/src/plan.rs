@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use cto_contract::words::Wire;
+
 /// Where things are inside the sandbox. Paths as the launched process sees them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
@@ -13,8 +15,20 @@ pub struct Places {
 /// Where a launched process finds its model: an address inside, whose other side is the harness.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelAddress {
+    /// Such as `http://127.0.0.1:8471`, for clients that add the version themselves.
+    pub origin: String,
+    /// None where nobody asked for one by name.
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    /// The wire that the lane speaks; none where its program decides.
+    pub wire: Option<Wire>,
+}
+
+impl ModelAddress {
     /// Such as `http://127.0.0.1:8471/v1`.
-    pub base_url: String,
+    pub fn base_url(&self) -> String {
+        format!("{}/v1", self.origin)
+    }
 }
 
 /// Stands where clients insist on a key. The real one is added outside.

@@ -37,7 +37,10 @@ fn the_program_gets_its_words_unchanged_and_finds_its_task_by_two_names() {
     let plan = planned(&lane, None);
     assert!(!plan.env.keys().any(|name| name.starts_with("OPENAI")));
     let model = ModelAddress {
-        base_url: "http://127.0.0.1:8471/v1".to_owned(),
+        origin: "http://127.0.0.1:8471".to_owned(),
+        provider: None,
+        model: None,
+        wire: None,
     };
     let with_model = planned(&lane, Some(&model));
     assert_eq!(

@@ -2,7 +2,7 @@
 //!
 //! Invariants: stdout is data and stderr is talk, and only `printer` writes to either. Home, database and key are
 //! opened by the command that needs them, never before. The process may be the sandbox's launcher: that is looked
-//! at first, before any thread exists.
+//! at first, before any thread exists. Under the name of a double it is that double and nothing else.
 
 mod args;
 mod commands;
@@ -19,6 +19,9 @@ use cto_runner::Environment;
 
 fn main() -> ExitCode {
     if let Some(code) = cto_sandbox::launcher_entry() {
+        return code;
+    }
+    if let Some(code) = cto_proving::doubles::entry(std::env::args_os()) {
         return code;
     }
     let env = Environment::from_os(std::env::vars_os());

@@ -2,7 +2,7 @@
 //!
 //! A new lane is a word in [`Lane`], a row here and an adapter; the compiler names every other place.
 
-use crate::words::{Lane, Stage};
+use crate::words::{Lane, Stage, Wire};
 
 /// What opens a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,35 @@ pub enum Meters {
     RequestsAndTokens,
 }
 
+/// Which wire a lane's program speaks to its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaneWire {
+    /// It asks no model.
+    Nothing,
+    /// The program decides.
+    Any,
+    Only(Wire),
+}
+
+impl LaneWire {
+    /// Whether a request on this wire fits the lane.
+    pub fn allows(self, wire: Wire) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Any => true,
+            Self::Only(own) => own == wire,
+        }
+    }
+
+    /// The one wire, where there is one.
+    pub const fn only(self) -> Option<Wire> {
+        match self {
+            Self::Only(wire) => Some(wire),
+            Self::Nothing | Self::Any => None,
+        }
+    }
+}
+
 /// One row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaneTraits {
@@ -74,6 +103,7 @@ pub struct LaneTraits {
     /// First stage at which its source must be admitted; none for what is part of the harness.
     pub source_admission_from: Option<Stage>,
     pub meters: Meters,
+    pub wire: LaneWire,
     /// Directories of the workspace that hold the lane's own state: collected, and no part of the change.
     pub state_paths: &'static [&'static str],
     /// Further directories that it leaves behind, thrown away.
@@ -92,6 +122,7 @@ impl Lane {
             baseline_checks: BaselineChecks::First,
             source_admission_from: Some(Stage::COPIED_REPOSITORY),
             meters: Meters::RequestsAndTokens,
+            wire: LaneWire::Any,
             state_paths: &[],
             residue: &[],
         };
@@ -105,6 +136,7 @@ impl Lane {
                 baseline_checks: BaselineChecks::Beside,
                 source_admission_from: None,
                 meters: Meters::Nothing,
+                wire: LaneWire::Nothing,
                 ..INSTALLED
             },
             // It has no source: while nothing can land, the digest of its program is its identity.
@@ -116,21 +148,25 @@ impl Lane {
             Self::Case => LaneTraits {
                 gating: Gating::Environment,
                 program: ProgramSource::Installed("ca"),
+                wire: LaneWire::Only(Wire::ChatCompletions),
                 state_paths: &[".case/"],
                 ..INSTALLED
             },
             Self::Codex => LaneTraits {
                 program: ProgramSource::Installed("codex"),
+                wire: LaneWire::Only(Wire::Responses),
                 residue: &[".codex/"],
                 ..INSTALLED
             },
             Self::Pi => LaneTraits {
                 program: ProgramSource::Installed("pi"),
+                wire: LaneWire::Only(Wire::ChatCompletions),
                 residue: &[".pi/"],
                 ..INSTALLED
             },
             Self::Claude => LaneTraits {
                 program: ProgramSource::Installed("claude"),
+                wire: LaneWire::Only(Wire::Messages),
                 residue: &[".claude/"],
                 ..INSTALLED
             },
@@ -162,6 +198,21 @@ mod tests {
             assert_eq!(is_beside, is_fake, "{lane}");
             assert_eq!(lane.gate().is_none(), is_fake, "{lane}");
         }
+    }
+
+    #[test]
+    fn a_lane_speaks_the_wire_of_its_program() {
+        let spoken = |lane: Lane| {
+            let wires = Wire::ALL.iter().map(|w| lane.traits().wire.allows(*w));
+            wires.collect::<Vec<_>>()
+        };
+        assert_eq!(spoken(Lane::Fake), [false, false, false]);
+        assert_eq!(spoken(Lane::Command), [true, true, true]);
+        assert_eq!(spoken(Lane::Case), [true, false, false]);
+        assert_eq!(spoken(Lane::Codex), [false, true, false]);
+        assert_eq!(spoken(Lane::Pi), [true, false, false]);
+        assert_eq!(spoken(Lane::Claude), [false, false, true]);
+        assert_eq!(spoken(Lane::Acp), [true, true, true]);
     }
 
     #[test]

@@ -39,6 +39,14 @@ wire_enum! {
     }
 }
 wire_enum! {
+    /// A way to talk to a model: which calls, and what a request and an answer look like.
+    pub enum Wire {
+        ChatCompletions = "chat_completions",
+        Responses = "responses",
+        Messages = "messages",
+    }
+}
+wire_enum! {
     /// How far a run may write. Ordered: a later one allows more.
     pub enum MutationMode {
         None = "none",

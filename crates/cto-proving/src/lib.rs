@@ -3,6 +3,7 @@
 //! Everything goes through the public run API and is judged from sealed packs alone. Nothing here can make a grant, a
 //! verdict or a pack, and every pack that comes out is marked as conformance.
 
+pub mod doubles;
 pub mod failures;
 pub mod matrix;
 pub mod pool;

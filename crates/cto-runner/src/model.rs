@@ -30,9 +30,12 @@ const CREDENTIAL_WALL: Duration = Duration::from_secs(30);
 const CREDENTIAL_BYTES_MAX: u64 = 16 * 1024;
 
 /// What a process inside is told.
-pub(crate) fn address() -> ModelAddress {
+pub(crate) fn address(lane: Lane, asked: Option<&AskedModel>) -> ModelAddress {
     ModelAddress {
-        base_url: format!("http://127.0.0.1:{PORT}/v1"),
+        origin: format!("http://127.0.0.1:{PORT}"),
+        provider: asked.and_then(|a| a.provider.clone()),
+        model: asked.and_then(|a| a.model.clone()),
+        wire: lane.traits().wire.only(),
     }
 }
 

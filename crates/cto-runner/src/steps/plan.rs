@@ -198,7 +198,10 @@ fn lane_plan(
         contract_json: to_canonical(&run.contract).map_err(|e| no_form("task-contract", &e))?,
     };
     let places = room.places();
-    let model = permission.model.as_ref().map(|_| model::address());
+    let lane = run.request.lane;
+    let asked = model::asked(run.harness, lane, run.contract.network);
+    let address = || model::address(lane, asked.as_ref());
+    let model = permission.model.as_ref().map(|_| address());
     let mut plan = adapter.plan(Surroundings {
         places: &places,
         path: &run.search_path(),
