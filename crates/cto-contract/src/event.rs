@@ -17,7 +17,7 @@ mod backend;
 
 pub use backend::{
     AgentWords, BackendFinished, BackendStarted, BackendStop, BackendText, ModelTraffic,
-    OutputCapped, ReviewVerdict, RootsCheck,
+    OutputCapped, ProviderFault, ReviewVerdict, RootsCheck, TokenUsage,
 };
 
 wire_const! {

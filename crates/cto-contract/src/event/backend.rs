@@ -34,6 +34,66 @@ pub struct AgentWords {
     pub review_note: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// The tokens that it counted itself: shown beside the harness's own count, which decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TokenUsage>,
+}
+
+/// Tokens by kind. Input is all that was sent, output all that came back; the others are parts of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TokenUsage {
+    pub input: u64,
+    /// The part of the input that was read from a cache.
+    pub cached_input: u64,
+    /// The part of the input that was written to a cache.
+    pub cache_write: u64,
+    pub output: u64,
+    /// The part of the output that was reasoning.
+    pub reasoning: u64,
+}
+
+impl TokenUsage {
+    /// All of them.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            cached_input: self.cached_input.saturating_add(other.cached_input),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            output: self.output.saturating_add(other.output),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+        }
+    }
+}
+
+wire_enum! {
+    /// What a model provider did wrong in one exchange, as the harness saw it.
+    pub enum ProviderFault {
+        /// 401 or 403.
+        Auth = "auth",
+        /// 429, or a quota that is used up.
+        RateLimited = "rate_limited",
+        /// 5xx, or an error in the middle of a stream.
+        ServerError = "server_error",
+        /// Nobody listens there.
+        Refused = "refused",
+        Unreachable = "unreachable",
+        /// Its certificate does not vouch for its name.
+        Certificate = "certificate",
+        Redirect = "redirect",
+        /// The answer ended early, by the rules of HTTP or not.
+        Cut = "cut",
+        Silent = "silent",
+        /// Reasoning, and neither text nor a call of a tool.
+        ReasoningOnly = "reasoning_only",
+        Malformed = "malformed",
+    }
 }
 
 /// Text that a backend said of itself: never evidence.

@@ -19,6 +19,8 @@ fn wire_names_are_frozen() {
         RunStatus,
         cto_contract::model_script::ModelFault,
         Lane,
+        Wire,
+        ProviderFault,
         MutationMode,
         FaultClass,
         BackendCompletion,

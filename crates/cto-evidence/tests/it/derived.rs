@@ -343,6 +343,7 @@ fn a_pass_that_its_own_log_speaks_against_is_found() {
                             review: Some(ReviewVerdict::Reject),
                             review_note: None,
                             summary: None,
+                            usage: None,
                         });
                     }
                 }
