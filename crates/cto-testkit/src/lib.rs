@@ -3,6 +3,8 @@
 //! A test that lacks a part of the machine does not pass in silence: it says so, and fails where nobody reads along
 //! (`CI=true`).
 
+pub mod authenticator;
+
 use std::io::Write as _;
 
 /// Whether a part of the machine is there. Without it a test leaves out what needs it; in CI it fails.

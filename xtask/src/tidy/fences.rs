@@ -74,8 +74,10 @@ const FENCES: &[Fence] = &[
         needles: &["SigningKey", "SecretPem"],
         // The red team forges packs with a key of its own.
         forbids: |place| {
-            !matches!(place.krate, "cto-evidence" | "cto-runner" | "cto-proving")
-                && !place.in_tests_folder()
+            !matches!(
+                place.krate,
+                "cto-evidence" | "cto-ledger" | "cto-runner" | "cto-proving" | "cto-testkit"
+            ) && !place.in_tests_folder()
         },
         sentence: "the runner signs, and nobody else: a face gets the public half of the key",
     },

@@ -20,6 +20,7 @@ mod released;
 mod sample;
 mod sealed;
 mod seals;
+mod sshsig;
 mod stranger;
 mod tamper;
 mod withheld;
