@@ -18,6 +18,7 @@ mod changes;
 mod git;
 mod git_dir;
 mod import;
+mod landing;
 mod layered;
 mod links;
 mod manifest;
@@ -42,6 +43,10 @@ pub use changes::{Change, Changes, Oddity, OddityKind, UpperEntry};
 pub use git::{GitError, git_version, ignored};
 pub use git_dir::{GitDir, GitDirError};
 pub use import::{ImportCaps, ImportError, TreeEntry, check_tree, import, write_entries};
+pub use landing::{
+    BranchName, CommitText, Landed, LandingError, LandingRequest, PathChange, Person, PersonError,
+    Prepared, RollbackRequest, TreeEntryId, prepare, prepare_rollback,
+};
 pub use layered::{LayerError, OverlaidTree, PatchedLayer, Workspace};
 pub use manifest::{Entry, EntryMode, Manifest, ManifestError};
 pub use oid::{Oid, TreeId};

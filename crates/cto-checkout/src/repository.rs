@@ -5,7 +5,7 @@
 //! nothing that stands in there can be started.
 
 pub(crate) mod alternates;
-mod batch;
+pub(crate) mod batch;
 mod blobs;
 mod config;
 mod error;
@@ -21,7 +21,12 @@ mod refs;
 mod source_baseline;
 mod stat_pass;
 mod status;
+mod target;
 mod work_tree;
+
+pub(crate) use git_files::GitFiles;
+pub(crate) use refs::is_ref_name;
+pub(crate) use target::{PlainIndex, RefAt};
 
 pub use error::{RepositoryError, UnsupportedKind};
 pub use fingerprint::SourceFingerprint;
@@ -243,7 +248,7 @@ fn tree_of(commit: &[u8]) -> Option<TreeId> {
     std::str::from_utf8(id).ok()?.parse().ok()
 }
 
-fn object_id(kind: ObjectKind, content: &[u8]) -> Oid {
+pub(crate) fn object_id(kind: ObjectKind, content: &[u8]) -> Oid {
     use sha1::{Digest as _, Sha1};
     let mut sha = Sha1::new();
     sha.update(format!("{} {}\0", kind.name(), content.len()));

@@ -10,6 +10,7 @@ pub mod claims;
 pub mod doctor;
 pub mod eligibility;
 pub mod inputs;
+pub mod landing;
 pub mod leftovers;
 pub mod lifecycle;
 pub mod order;

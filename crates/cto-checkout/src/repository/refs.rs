@@ -45,7 +45,7 @@ impl Head {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum RefValue {
+pub(super) enum RefValue {
     Id(Oid),
     Symbolic(Vec<u8>),
 }
@@ -83,7 +83,7 @@ impl Place {
     }
 
     /// Follows a full name to an object id.
-    fn reference(&self, name: &[u8]) -> Result<Option<Oid>, RepositoryError> {
+    pub(super) fn reference(&self, name: &[u8]) -> Result<Option<Oid>, RepositoryError> {
         let mut name = name.to_vec();
         for _ in 0..STEPS_MAX {
             if !is_ref_name(&name) {
@@ -98,7 +98,7 @@ impl Place {
         Ok(None)
     }
 
-    fn loose(&self, name: &[u8]) -> Result<Option<RefValue>, RepositoryError> {
+    pub(super) fn loose(&self, name: &[u8]) -> Result<Option<RefValue>, RepositoryError> {
         let own = name == b"HEAD" || is_of_one_work_tree(name);
         let place = if own { &self.git_dir } else { &self.common_dir };
         let Some(file) = place.read(&name.into(), REF_BYTES_MAX)? else {
@@ -209,7 +209,7 @@ fn packed_line(line: &[u8]) -> Option<(TreePath, Oid)> {
 }
 
 /// The part of git's rules that keeps a name inside `refs/` and apart from what a terminal or a revision obeys.
-fn is_ref_name(name: &[u8]) -> bool {
+pub(crate) fn is_ref_name(name: &[u8]) -> bool {
     name.starts_with(b"refs/")
         && name.len() <= REF_NAME_BYTES_MAX
         && TreePath::from(name).is_well_formed()

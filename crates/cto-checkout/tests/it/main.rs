@@ -5,6 +5,10 @@
 mod baselines;
 mod hostile;
 mod imports;
+mod landing;
+mod landing_checked_out;
+mod landing_rollback;
+mod landing_stage;
 mod layered;
 mod removal;
 mod repository_fingerprints;

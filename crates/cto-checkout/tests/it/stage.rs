@@ -196,3 +196,22 @@ pub(crate) fn run_git(dir: &Path, arguments: &[&str]) -> Output {
 pub(crate) fn has_root() -> bool {
     cto_testkit::has("root", rustix::process::geteuid().is_root())
 }
+
+/// Runs a script of the test's own and returns what it prints.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "owners and agents change trees by shells of their own"
+)]
+pub(crate) fn sh(dir: &Path, script: &str) -> String {
+    let output = Command::new("/bin/sh")
+        .args(["-c", script])
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{script}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
