@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 use cto_contract::ids::RunId;
 use rustix::fs::FlockOperation;
 
+const LEDGER_MARK: &str = "ledger-mark";
+/// Begins the name of a mark under construction; the id of its maker follows.
+pub(crate) const LEDGER_MARK_DRAFT: &str = "ledger-mark.new-";
+
 /// A home or config directory that passed the checks.
 #[derive(Debug, Clone)]
 pub struct Home {
@@ -188,7 +192,7 @@ impl Home {
     pub fn root(&self) -> &Path {
         &self.root
     }
-    fn room(&self) -> &Path {
+    pub(crate) fn room(&self) -> &Path {
         self.room.as_deref().unwrap_or(&self.root)
     }
     pub fn runs(&self) -> PathBuf {
@@ -214,7 +218,7 @@ impl Home {
     }
     /// How far the ledger of these runs had come.
     pub(crate) fn ledger_mark(&self) -> PathBuf {
-        self.room().join("ledger-mark")
+        self.room().join(LEDGER_MARK)
     }
     /// Packs of elsewhere on their way in.
     pub(crate) fn incoming(&self) -> PathBuf {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock;
 use crate::harness::{Harness, index_row};
-use crate::home::Home;
+use crate::home::{Home, LEDGER_MARK_DRAFT};
 use crate::keyring::own_keyids;
 use crate::provenance::ledger_digest;
 use crate::reference;
@@ -60,7 +60,7 @@ impl Harness {
 
 fn write(home: &Home, mark: &Mark) -> io::Result<()> {
     let path = home.ledger_mark();
-    let part = path.with_extension(std::process::id().to_string());
+    let part = path.with_file_name(format!("{LEDGER_MARK_DRAFT}{}", std::process::id()));
     let mut file = File::create(&part)?;
     file.write_all(&serde_json::to_vec(mark)?)?;
     fs::rename(&part, path)

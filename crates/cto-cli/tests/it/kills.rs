@@ -76,6 +76,8 @@ fn descendant(harness: u32, generations: usize, dice: &mut Dice) -> (u32, usize)
 struct Tally {
     /// Runs that had given out their id, which is then never lost.
     given: Vec<String>,
+    /// Whose control groups are to be gone.
+    harnesses: Vec<u32>,
     killed: [u32; 4],
 }
 
@@ -95,6 +97,7 @@ fn one_run(test_home: &TestHome, marker: &str, dice: &mut Dice, tally: &mut Tall
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
+    tally.harnesses.push(child.id());
     // Any event, or one of the agent's own words, at which it is there.
     let (word, moment) = match has_agent && dice.roll(2) == 0 {
         true => (AGENT_WORD, 1 + dice.roll(AGENT_WORDS)),
@@ -156,22 +159,21 @@ fn nothing_is_left(test_home: &TestHome, marker: &str) {
     }
 }
 
-/// Control groups for memory whose makers are gone.
-fn abandoned_groups(folder: &Path) -> Vec<PathBuf> {
+/// Groups that these processes made. Those of other tests come and go meanwhile.
+fn groups_of(makers: &[u32], folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = entries
         .map(|entry| entry.path())
         .filter(|path| path.is_dir());
-    let is_abandoned = |path: &Path| {
+    let maker = |path: &Path| -> Option<u32> {
         let name = path.file_name()?.to_str()?.strip_prefix("cto-")?;
-        let maker: u32 = name.split('-').next()?.parse().ok()?;
-        Some(!Path::new(&format!("/proc/{maker}")).exists())
+        name.split('-').next()?.parse().ok()
     };
     folders
-        .flat_map(|path| match is_abandoned(&path) {
-            Some(true) => vec![path],
-            Some(false) => Vec::new(),
-            None => abandoned_groups(&path),
+        .flat_map(|path| match maker(&path) {
+            Some(maker) if makers.contains(&maker) => vec![path],
+            Some(_) => Vec::new(),
+            None => groups_of(makers, &path),
         })
         .collect()
 }
@@ -192,7 +194,7 @@ fn runs() -> u32 {
     if is_campaign() { CAMPAIGN_RUNS } else { RUNS }
 }
 
-fn worker(seed: u64) -> [u32; 4] {
+fn worker(seed: u64) -> Tally {
     let mut dice = Dice::new(seed);
     let test_home = TestHome::new();
     test_home.tiny();
@@ -206,7 +208,7 @@ fn worker(seed: u64) -> [u32; 4] {
     assert_eq!(code, 0, "{answer}");
     nothing_is_left(&test_home, &marker);
     nothing_is_lost(&test_home, &tally);
-    tally.killed
+    tally
 }
 
 #[test]
@@ -216,21 +218,24 @@ fn worker(seed: u64) -> [u32; 4] {
 )]
 fn runs_that_are_killed_leave_nothing_and_lose_nothing() {
     let seed = seed();
-    let mut killed = [0; 4];
+    let (mut killed, mut harnesses) = ([0; 4], Vec::new());
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..WORKERS)
             .map(|n| scope.spawn(move || worker(seed.wrapping_add(2 * u64::from(n)))))
             .collect();
         for worker in workers {
-            for (all, own) in killed.iter_mut().zip(worker.join().unwrap()) {
+            let tally = worker.join().unwrap();
+            for (all, own) in killed.iter_mut().zip(tally.killed) {
                 *all += own;
             }
+            harnesses.extend(tally.harnesses);
         }
     });
     let test_home = TestHome::new();
     let (code, answer) = test_home.json(&["recover"]);
     assert_eq!(code, 0, "{answer}");
-    assert_eq!(abandoned_groups(Path::new(GROUPS)), Vec::<PathBuf>::new());
+    let left = groups_of(&harnesses, Path::new(GROUPS));
+    assert_eq!(left, Vec::<PathBuf>::new());
     let [harness, launcher, init, agent] = killed;
     eprintln!("killed: harness {harness}, launcher {launcher}, init {init}, agent {agent}");
     assert!(killed.iter().all(|n| *n > 0), "{killed:?}");

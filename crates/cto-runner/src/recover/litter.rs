@@ -1,15 +1,18 @@
-//! Files under construction whose makers are gone: a draft of the database, of the key, of a trust record.
+//! Files under construction whose makers are gone: a draft of the database, of the key, of a trust record, of the ledger's
+//! mark.
 
 use std::fs;
 use std::path::Path;
 
 use crate::harness::Harness;
+use crate::home::LEDGER_MARK_DRAFT;
 
 /// Removes them. What can't be removed is litter, not damage, and the next recovery tries again.
 pub(super) fn sweep(harness: &Harness) {
     let home = &harness.home;
     for (dir, mark) in [
         (home.root(), "cto.db.new-"),
+        (home.room(), LEDGER_MARK_DRAFT),
         (home.keys().as_path(), ".new-"),
         (harness.config.trust_dir().as_path(), ".tmp-"),
     ] {
@@ -37,7 +40,7 @@ fn maker(name: &str, mark: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::maker;
+    use super::{LEDGER_MARK_DRAFT, maker};
 
     #[test]
     fn a_draft_names_its_maker_and_nothing_else_does() {
@@ -46,6 +49,8 @@ mod tests {
         assert_eq!(maker("cto.db", database), None);
         assert_eq!(maker("cto.db-wal", database), None);
         assert_eq!(maker("cto.db.new-", database), None);
+        assert_eq!(maker("ledger-mark.new-12", LEDGER_MARK_DRAFT), Some(12));
+        assert_eq!(maker("ledger-mark", LEDGER_MARK_DRAFT), None);
         assert_eq!(maker(".new-7", ".new-"), Some(7));
         assert_eq!(maker("ab12.tmp-9", ".tmp-"), Some(9));
         assert_eq!(maker("ab12.json", ".tmp-"), None);
