@@ -127,6 +127,7 @@ impl Dialogue for CommandDialogue {
         Ending {
             notes,
             words: Some(words),
+            ..Ending::default()
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cto_contract::event::AgentWords;
+use cto_contract::event::{AgentWords, EventFileFault, PipelineWords};
 
 /// What a dialogue wants done. Acts are carried out in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,10 +37,26 @@ pub trait Dialogue: Send {
     /// It printed something on stdout, with secrets taken out.
     fn hear(&mut self, bytes: &[u8]) -> Vec<Act>;
 
+    /// The file that it writes about itself has grown by these bytes, with secrets taken out.
+    fn read(&mut self, bytes: &[u8]) -> Vec<Act> {
+        let _ = bytes;
+        Vec::new()
+    }
+
+    /// The file that it writes about itself is not what it should be.
+    fn distrust(&mut self, fault: EventFileFault) {
+        let _ = fault;
+    }
+
     /// So much time has passed since the start.
     fn tick(&mut self, since_start: Duration) -> Vec<Act> {
         let _ = since_start;
         Vec::new()
+    }
+
+    /// Whether it may be ended when it lingers after its work is committed.
+    fn may_be_ended(&self) -> bool {
+        true
     }
 
     /// The process has ended. Acts that would need it are dropped by now.
@@ -53,6 +69,8 @@ pub struct Ending {
     pub notes: Vec<Note>,
     /// What the program said of itself; none for one that has no such words.
     pub words: Option<AgentWords>,
+    /// What it wrote about phases of its own.
+    pub pipeline: Option<PipelineWords>,
 }
 
 /// For a program that is not listened to.

@@ -3,6 +3,7 @@
 //! A lane never decides that it may run and never judges itself: the runner launches, watches and judges.
 
 mod brief;
+mod case;
 mod command;
 mod decode;
 mod dialogue;
@@ -12,6 +13,9 @@ mod plan;
 use cto_contract::words::Lane;
 
 pub use brief::{Brief, brief};
+pub use case::{
+    CaseEvents, CaseLane, CaseNews, EVENT_BYTES_MAX, ModelPair, is_case_command, names_pair,
+};
 pub use command::{CONTRACT_VARIABLE, CommandLane, TASK_VARIABLE};
 pub use decode::{
     AGENT_SCHEMA, AgentLine, Decoder, KEPT_BYTES_MAX, LINE_BYTES_MAX, LINES_KEPT_MAX,
@@ -20,8 +24,9 @@ pub use decode::{
 pub use dialogue::{Act, Dialogue, Ending, Note, Silent};
 pub use fake::{FAKE_DIRECTORY, FakeChange, FakeLane};
 pub use plan::{
-    CollectFrom, Collection, LanePlan, ModelAddress, PLACEHOLDER_KEY, Places, ScratchContent,
-    ScratchEntry, StdinUse, VersionProbe, WorkingDirectory, base_environment,
+    CollectFrom, Collection, FollowedFile, LanePlan, ModelAddress, PLACEHOLDER_KEY, PackFile,
+    Places, ScratchContent, ScratchEntry, StdinUse, VersionProbe, WorkingDirectory,
+    base_environment,
 };
 
 /// What a lane may know of a run: nothing that names a target, another run, a grant or a key.

@@ -93,6 +93,27 @@ pub struct Collection {
     pub bytes_max: u64,
 }
 
+/// A file that the program writes about itself while it runs, read as it grows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FollowedFile {
+    pub from: CollectFrom,
+    /// Relative to the place.
+    pub directory: String,
+    /// Its name is known by how it begins and ends.
+    pub prefix: String,
+    pub suffix: String,
+    pub bytes_max: u64,
+}
+
+/// Something that the pack shows of what the lane was given, written before the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackFile {
+    /// Below `backend/`.
+    pub path: String,
+    /// Without a secret and without an endpoint.
+    pub bytes: Vec<u8>,
+}
+
 /// Whether the process is spoken to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StdinUse {
@@ -115,6 +136,10 @@ pub struct LanePlan {
     pub scratch: Vec<ScratchEntry>,
     pub version_probe: Option<VersionProbe>,
     pub collect: Vec<Collection>,
+    pub follow: Option<FollowedFile>,
+    pub pack_files: Vec<PackFile>,
+    /// The name under which the program knows its model's provider; none where it is told no name.
+    pub runtime_model_provider: Option<String>,
     pub stdin: StdinUse,
 }
 

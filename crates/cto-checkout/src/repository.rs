@@ -10,6 +10,7 @@ mod blobs;
 mod config;
 mod error;
 mod fingerprint;
+mod fixture_layer;
 mod git_files;
 mod git_layer;
 mod index_file;

@@ -14,11 +14,13 @@ use crate::verification::{CommandResult, Verification};
 use crate::words::{Action, FaultClass, Lane, MutationMode, RunStatus, Stage};
 
 mod backend;
+mod pipeline;
 
 pub use backend::{
     AgentWords, BackendFinished, BackendStarted, BackendStop, BackendText, ModelTraffic,
     OutputCapped, ProviderFault, ReviewVerdict, RootsCheck, TokenUsage,
 };
+pub use pipeline::{EventFileFault, PhaseStatus, PhaseWords, PipelinePhase, PipelineWords};
 
 wire_const! {
     /// Schema tag of an event line.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,8 @@ const HEAD: &[u8] = b"ref: refs/heads/work\n";
 const CONFIG: &[u8] = b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tcheckStat = minimal\n\ttrustctime = false\n[gc]\n\tauto = 0\n[user]\n\tname = agent\n\temail = agent@invalid\n";
 /// The files are the bytes of the tree, so nothing may be converted on the way into the index either.
 const ATTRIBUTES: &[u8] = b"* -text -ident -filter -working-tree-encoding\n";
+/// State that the lane `case` keeps in the tree: no agent is to see it as a change of its own.
+const EXCLUDE: &[u8] = b"/.case/\n";
 const COMMIT_TAIL: &str = "author harness <harness@invalid> 946684800 +0000\ncommitter harness <harness@invalid> 946684800 +0000\n\nbaseline\n";
 /// How much of the past an agent is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,21 +58,38 @@ pub struct GitLayer {
 }
 
 /// What a `.git` will be, as far as it follows from the tree and the commit alone.
-struct Design {
-    tree_id: TreeId,
+pub(super) struct Design {
+    pub(super) tree_id: TreeId,
     history: History,
-    head: Oid,
+    pub(super) head: Oid,
     /// Of the layer's directory beside the baseline.
-    name: String,
+    pub(super) name: String,
     /// The object of the one commit, if it is made here.
-    commit: Vec<u8>,
+    pub(super) commit: Vec<u8>,
 }
 
 /// Where a layer without an index lies, and the trees that it holds.
-type Begun = (PathBuf, Trees);
+pub(super) type Begun = (PathBuf, Trees);
 
 impl Design {
-    fn layer(&self, place: &Path, manifest: &Arc<Manifest>, freshness: Freshness) -> GitLayer {
+    /// One commit without parents.
+    pub(super) fn without_history(tree_id: TreeId) -> Self {
+        let commit = format!("tree {tree_id}\n{COMMIT_TAIL}").into_bytes();
+        Self {
+            tree_id,
+            history: History::None,
+            head: object_id(ObjectKind::Commit, &commit),
+            name: "git-none-main".to_owned(),
+            commit,
+        }
+    }
+
+    pub(super) fn layer(
+        &self,
+        place: &Path,
+        manifest: &Arc<Manifest>,
+        freshness: Freshness,
+    ) -> GitLayer {
         GitLayer {
             root: place.join(&self.name),
             head: self.head,
@@ -164,24 +183,19 @@ impl Repository {
         withheld: &[TreePath],
         history: History,
     ) -> Result<Design, RepositoryError> {
-        let (head, name, commit) = match history {
-            History::None => {
-                let commit = format!("tree {tree_id}\n{COMMIT_TAIL}").into_bytes();
-                let head = object_id(ObjectKind::Commit, &commit);
-                (head, "git-none".to_owned(), commit)
-            }
+        match history {
+            History::None => Ok(Design::without_history(tree_id)),
             History::Ancestors => {
                 self.may_show_history(withheld)?;
-                (commit.id, format!("git-{}", commit.id), Vec::new())
+                Ok(Design {
+                    tree_id,
+                    history,
+                    head: commit.id,
+                    name: format!("git-{}-main", commit.id),
+                    commit: Vec::new(),
+                })
             }
-        };
-        Ok(Design {
-            tree_id,
-            history,
-            head,
-            name,
-            commit,
-        })
+        }
     }
 
     /// Makes all of a layer but its index. Who calls this holds the lock of its tree.
@@ -277,16 +291,8 @@ impl Repository {
         make_git(&git)?;
         let borrowed = self.git_dir.path().join("objects");
         let lenders = alternates::encode([borrowed.as_path()]);
-        write(
-            &git,
-            &[
-                ("HEAD", HEAD),
-                ("config", CONFIG),
-                ("info/attributes", ATTRIBUTES),
-                ("refs/heads/work", format!("{head}\n").as_bytes()),
-                ("objects/info/alternates", &lenders),
-            ],
-        )?;
+        write_heads(&git, head)?;
+        write(&git, &[("objects/info/alternates", &lenders)])?;
         self.pack(&git, objects)?;
         // From here on it has to stand alone: the source is nowhere inside.
         let lenders = git.join("objects/info/alternates");
@@ -356,6 +362,7 @@ impl GitLayer {
             }
             let copy_file = || -> io::Result<()> {
                 let mut content = beneath::open_file(from.as_fd(), &path)?;
+                make_above(to.as_fd(), &path)?;
                 let mut file = beneath::create_file(to.as_fd(), &path, 0o644)?;
                 if !crate::platform::clone_blocks(&content, &file) {
                     io::copy(&mut content, &mut file)?;
@@ -373,6 +380,18 @@ impl GitLayer {
     }
 }
 
+/// Makes the directory of a loose object, if it is not there.
+pub(super) fn make_above(git: BorrowedFd<'_>, path: &TreePath) -> io::Result<()> {
+    let above: TreePath = path.parent().into();
+    if above.is_root() {
+        return Ok(());
+    }
+    match beneath::make_directory(git, &above) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
 fn owner() -> Owner {
     Owner {
         uid: geteuid().as_raw(),
@@ -380,8 +399,24 @@ fn owner() -> Owner {
     }
 }
 
+/// Writes all but the objects: the branch `work` to work on, and `main` at the baseline to compare with.
+pub(super) fn write_heads(git: &Path, head: Oid) -> Result<(), RepositoryError> {
+    let head = format!("{head}\n");
+    write(
+        git,
+        &[
+            ("HEAD", HEAD),
+            ("config", CONFIG),
+            ("info/attributes", ATTRIBUTES),
+            ("info/exclude", EXCLUDE),
+            ("refs/heads/main", head.as_bytes()),
+            ("refs/heads/work", head.as_bytes()),
+        ],
+    )
+}
+
 /// Adds the index of the files and puts the layer in its place beside the baseline.
-fn finish_layer(
+pub(super) fn finish_layer(
     design: &Design,
     (begun, trees): &Begun,
     manifest: &Manifest,
@@ -406,7 +441,7 @@ fn finish_layer(
 }
 
 /// Makes the empty directories of a `.git`.
-fn make_git(git: &Path) -> Result<(), RepositoryError> {
+pub(super) fn make_git(git: &Path) -> Result<(), RepositoryError> {
     let root = tree_writer::make_root(git).map_err(RepositoryError::write(git))?;
     for name in [
         "info",
@@ -423,7 +458,7 @@ fn make_git(git: &Path) -> Result<(), RepositoryError> {
     Ok(())
 }
 
-fn write(git: &Path, files: &[(&str, &[u8])]) -> Result<(), RepositoryError> {
+pub(super) fn write(git: &Path, files: &[(&str, &[u8])]) -> Result<(), RepositoryError> {
     let root = beneath::open_root(git).map_err(RepositoryError::write(git))?;
     for (name, content) in files {
         tree_writer::write(root.as_fd(), &(*name).into(), EntryMode::Regular, content)

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use cto_checkout::{Freshness, GitLayer, History, TreePath, UnsupportedKind, WorkingCopy};
+use cto_checkout::{
+    BaselineCache, Freshness, GitLayer, History, ImportCaps, TreePath, UnsupportedKind, WorkingCopy,
+};
 
 use crate::repository_stage::{Owner, refusal};
 use crate::stage::{git, put, run_git};
@@ -71,8 +73,10 @@ fn without_history_there_is_one_commit_and_nothing_else() {
         "config",
         "index",
         "info/attributes",
+        "info/exclude",
         "objects/pack/*.idx",
         "objects/pack/*.pack",
+        "refs/heads/main",
         "refs/heads/work",
     ];
     assert_eq!(files(&layer.root.join(".git")), expected);
@@ -86,7 +90,7 @@ fn without_history_there_is_one_commit_and_nothing_else() {
     );
     assert_eq!(
         git(at, &["for-each-ref", "--format=%(refname)"]),
-        "refs/heads/work\n"
+        "refs/heads/main\nrefs/heads/work\n"
     );
     assert_eq!(git(at, &["remote"]), "");
     git(at, &["fsck", "--strict", "--full"]);
@@ -112,7 +116,7 @@ fn with_ancestors_the_past_is_there_and_the_future_is_not() {
     assert_eq!(git(at, &["status", "--porcelain"]), "");
     assert_eq!(
         git(at, &["for-each-ref", "--format=%(refname)"]),
-        "refs/heads/work\n"
+        "refs/heads/main\nrefs/heads/work\n"
     );
     git(at, &["fsck", "--strict", "--full"]);
     let later = owner.git(&["rev-parse", &format!("{third}:later")]);
@@ -357,4 +361,40 @@ fn of_many_at_once_one_writes_and_all_can_use_it() {
         .filter(|layer| layer.freshness == Freshness::Written);
     assert_eq!(written.count(), 1);
     git(&layers[0].root, &["fsck", "--full"]);
+}
+
+#[test]
+fn a_tree_that_comes_from_no_repository_gets_a_git_directory_to_work_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    put(&source.join("a"), b"1\n");
+    put(&source.join("d/b"), b"x\n");
+    put(&source.join("d/c"), b"1\n");
+    std::os::unix::fs::symlink("a", source.join("link")).unwrap();
+    let cache = BaselineCache::at(dir.path().join("cache"));
+    let baseline = cache.ensure_dir(&source, &ImportCaps::default()).unwrap();
+    let layer = GitLayer::of_baseline(&baseline, &cache).unwrap();
+    assert_eq!(layer.freshness, Freshness::Written);
+    let again = GitLayer::of_baseline(&baseline, &cache).unwrap();
+    assert_eq!(again.freshness, Freshness::Checked);
+    let copy = WorkingCopy::make(&baseline, &dir.path().join("work")).unwrap();
+    layer.copy_into(&copy).unwrap();
+    let at = copy.path();
+    git(at, &["fsck", "--strict", "--full"]);
+    assert_eq!(git(at, &["status", "--porcelain"]), "");
+    assert_eq!(git(at, &["branch", "--show-current"]), "work\n");
+    put(&at.join(".case/x/events"), b"state\n");
+    put(&at.join("a"), b"2\n");
+    assert_eq!(git(at, &["status", "--porcelain"]), " M a\n");
+    git(at, &["add", "-A"]);
+    git(at, &["commit", "-q", "-m", "work"]);
+    assert_eq!(git(at, &["diff", "--name-only", "main"]), "a\n");
+    assert_eq!(
+        git(at, &["merge-base", "HEAD", "main"]).trim(),
+        layer.head.to_string()
+    );
+    assert_eq!(
+        git(at, &["log", "-1", "--format=%an <%ae>"]),
+        "agent <agent@invalid>\n"
+    );
 }

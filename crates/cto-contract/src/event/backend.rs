@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::RecorderTotals;
+use super::{PipelineWords, RecorderTotals};
 use crate::ids::Digest;
 use crate::plan::SandboxPlan;
 use crate::words::BackendCompletion;
@@ -150,6 +150,9 @@ pub struct BackendFinished {
     pub start_failure: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentWords>,
+    /// What it wrote about phases of its own; absent for a lane without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<PipelineWords>,
     /// What passed between the backend and its model; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_traffic: Option<ModelTraffic>,

@@ -294,6 +294,7 @@ pub(crate) fn pass() -> Plan {
         recorded: None,
         start_failure: None,
         agent: None,
+        pipeline: None,
         model_traffic: None,
         program_replaced: false,
         protected_roots: None,

@@ -123,6 +123,7 @@ fn backend_end(exit_code: Option<i32>, signal: Option<i32>, timed_out: bool) -> 
         recorded: None,
         start_failure: None,
         agent: None,
+        pipeline: None,
         model_traffic: None,
         program_replaced: false,
         protected_roots: None,

@@ -241,6 +241,7 @@ fn finished(outcome: &Result<Outcome, StartError>, sandbox: SandboxPlan) -> Back
         recorded: None,
         start_failure: None,
         agent: None,
+        pipeline: None,
         model_traffic: None,
         program_replaced: false,
         protected_roots: None,

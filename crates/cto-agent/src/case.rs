@@ -1,0 +1,278 @@
+//! The `case` lane: WorkOS Case, binary `ca`.
+//!
+//! It stands in an empty directory of scratch, never in the workspace: it loads `.env` and runs what a `bunfig.toml` names
+//! from where it stands. Its task, its config and its providers are the run's own; nothing of the operator's is read.
+
+mod config;
+mod events;
+mod task;
+
+use std::time::Duration;
+
+use cto_contract::event::EventFileFault;
+use cto_contract::words::Lane;
+
+use crate::dialogue::{Act, Dialogue, Ending, Note};
+use crate::plan::{
+    CollectFrom, Collection, FollowedFile, LanePlan, PLACEHOLDER_KEY, PackFile, ScratchContent,
+    ScratchEntry, VersionProbe, WorkingDirectory, base_environment,
+};
+use crate::{Adapter, Surroundings};
+
+pub use config::{ModelPair, names_pair};
+pub use events::{CaseEvents, CaseNews, EVENT_BYTES_MAX};
+
+use config::RuntimeProvider;
+
+const DESK: &str = "desk";
+const DATA: &str = "case-data";
+const TASKS: &str = "case-task";
+const TOOLS: &str = "case-bin";
+/// State that is kept after every end.
+const STATE: &str = ".case";
+const STATE_BYTES_MAX: u64 = 16 << 20;
+/// Most of an event file that is read while it grows.
+const EVENTS_BYTES_MAX: u64 = 64 << 20;
+/// How long it may take to leave after it has said that all is over.
+const LEAVE: Duration = Duration::from_secs(5);
+const NOTES_MAX: usize = 100;
+
+/// One attempt at a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaseLane {
+    /// Path of `ca`, as it is seen inside.
+    pub program: String,
+    /// Fresh for this attempt.
+    pub task_id: String,
+    /// RFC 3339.
+    pub created: String,
+    pub allowed_paths: Vec<String>,
+    pub test_command: Option<String>,
+    /// The pair that was asked for, and must be the admitted one.
+    pub pair: ModelPair,
+}
+
+impl CaseLane {
+    /// The one shape of its command line.
+    fn argv(&self, scratch: &str) -> Vec<String> {
+        let task = format!("{scratch}/{TASKS}/{}.task.json", self.task_id);
+        let words = ["run", "--task", &task, "--mode", "unattended"];
+        let words = std::iter::once(self.program.as_str()).chain(words);
+        words.map(str::to_owned).collect()
+    }
+
+    /// The provider under which it speaks to its model: not the admitted one, and never an admission.
+    pub fn runtime_provider(&self) -> &'static str {
+        RuntimeProvider::of(&self.pair.provider).name()
+    }
+
+    fn files(&self, around: &Surroundings<'_>) -> Vec<ScratchEntry> {
+        let runtime = RuntimeProvider::of(&self.pair.provider);
+        let at_run_time = ModelPair {
+            provider: runtime.name().to_owned(),
+            model: self.pair.model.clone(),
+        };
+        let address = around.model.map_or("", |model| model.base_url.as_str());
+        let task = |ending: &str| format!("{TASKS}/{}{ending}", self.task_id);
+        let data = |name: &str| format!("{DATA}/{name}");
+        let test = self.test_command.as_deref();
+        let brief = task::task_markdown(&around.brief.markdown, &self.allowed_paths);
+        let files = [
+            (
+                task(".task.json"),
+                task::task_json(&self.task_id, &self.created),
+            ),
+            (task(".md"), brief.into_bytes()),
+            (data("config.json"), config::config(&at_run_time)),
+            (
+                data("projects.json"),
+                config::projects(&around.places.workspace, test),
+            ),
+            (
+                data("pi-agent/models.json"),
+                config::models(runtime, &self.pair.model, address),
+            ),
+            (data("pi-agent/auth.json"), b"{}\n".to_vec()),
+        ];
+        let files = files.map(|(path, bytes)| ScratchEntry::file(&path, bytes));
+        // Its roles call `ca` by that name, whatever the file is called.
+        let own = ScratchEntry {
+            path: format!("{TOOLS}/ca"),
+            content: ScratchContent::Program(wrapper(&self.program)),
+        };
+        files.into_iter().chain([own]).collect()
+    }
+
+    /// What the pack shows of its config, without endpoint and key, and which provider stands for which.
+    fn pack_files(&self) -> Vec<PackFile> {
+        let runtime = RuntimeProvider::of(&self.pair.provider);
+        let at_run_time = ModelPair {
+            provider: runtime.name().to_owned(),
+            model: self.pair.model.clone(),
+        };
+        let bridge = format!(
+            "admitted provider: {}\nadmitted model: {}\nruntime provider: {}\n\
+             The runtime provider is how the lane speaks to the harness's forwarder. It admits nothing.\n",
+            self.pair.provider,
+            self.pair.model,
+            runtime.name()
+        );
+        let files = [
+            ("case-data/config.json", config::config(&self.pair)),
+            (
+                "case-data/runtime-config.json",
+                config::config(&at_run_time),
+            ),
+            (
+                "case-data/pi-agent/models.json",
+                config::shown_models(runtime, &self.pair.model),
+            ),
+            ("case-data/pi-agent/auth.json", b"{}\n".to_vec()),
+            ("case-runtime-provider.txt", bridge.into_bytes()),
+        ];
+        let file = |(path, bytes): (&str, Vec<u8>)| PackFile {
+            path: path.to_owned(),
+            bytes,
+        };
+        files.map(file).into()
+    }
+}
+
+/// Whether a command line is the one that Case is ever started with.
+pub fn is_case_command(argv: &[String]) -> bool {
+    match argv {
+        [program, run, task, file, mode, unattended] => {
+            !program.is_empty()
+                && run == "run"
+                && task == "--task"
+                && file.ends_with(".task.json")
+                && mode == "--mode"
+                && unattended == "unattended"
+        }
+        _ => false,
+    }
+}
+
+/// A program of two lines that becomes another one.
+fn wrapper(program: &str) -> Vec<u8> {
+    let quoted = program.replace('\'', r"'\''");
+    format!("#!/bin/sh\nexec '{quoted}' \"$@\"\n").into_bytes()
+}
+
+impl Adapter for CaseLane {
+    fn lane(&self) -> Lane {
+        Lane::Case
+    }
+
+    fn revision(&self) -> u32 {
+        1
+    }
+
+    fn plan(&self, around: Surroundings<'_>) -> LanePlan {
+        let scratch = &around.places.scratch;
+        let runtime = RuntimeProvider::of(&self.pair.provider);
+        let mut env = base_environment(around.places, around.path);
+        for (name, value) in [
+            ("CASE_DATA_DIR", format!("{scratch}/{DATA}")),
+            ("PI_CODING_AGENT_DIR", format!("{scratch}/{DATA}/pi-agent")),
+            (runtime.key_variable(), PLACEHOLDER_KEY.to_owned()),
+            ("SHELL", "/bin/bash".to_owned()),
+        ] {
+            env.insert(name.to_owned(), value);
+        }
+        LanePlan {
+            argv: self.argv(scratch),
+            env,
+            working_directory: WorkingDirectory::Scratch(DESK.to_owned()),
+            path_prefix: vec![TOOLS.to_owned()],
+            scratch: self.files(&around),
+            pack_files: self.pack_files(),
+            // The older build has no `--version`, and starts its default flow.
+            version_probe: Some(VersionProbe {
+                argv: vec![self.program.clone(), "--help".to_owned()],
+            }),
+            collect: vec![Collection {
+                from: CollectFrom::Workspace,
+                path: STATE.to_owned(),
+                to: "case-state".to_owned(),
+                bytes_max: STATE_BYTES_MAX,
+            }],
+            follow: Some(FollowedFile {
+                from: CollectFrom::Workspace,
+                directory: format!("{STATE}/{}/events", self.task_id),
+                prefix: "run-".to_owned(),
+                suffix: ".jsonl".to_owned(),
+                bytes_max: EVENTS_BYTES_MAX,
+            }),
+            runtime_model_provider: Some(runtime.name().to_owned()),
+            ..LanePlan::default()
+        }
+    }
+
+    fn dialogue(&self) -> Box<dyn Dialogue> {
+        Box::new(CaseDialogue::default())
+    }
+}
+
+/// Listens to the event file; what Case prints is only kept.
+#[derive(Default)]
+struct CaseDialogue {
+    events: CaseEvents,
+    notes: usize,
+    ended_at: Option<Duration>,
+}
+
+impl CaseDialogue {
+    fn note(&mut self, news: CaseNews) -> Option<Act> {
+        self.notes += 1;
+        if self.notes > NOTES_MAX {
+            return None;
+        }
+        let text = match news {
+            CaseNews::Plan(phases) => phases.join(", "),
+            CaseNews::PhaseStarted(phase) => format!("{phase} started"),
+            CaseNews::RevisionRequested(source) => format!("the {source} asks for a revision"),
+        };
+        Some(Act::Note(Note::Plan(text)))
+    }
+}
+
+impl Dialogue for CaseDialogue {
+    fn hear(&mut self, _: &[u8]) -> Vec<Act> {
+        Vec::new()
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Vec<Act> {
+        let news = self.events.feed(bytes);
+        news.into_iter().filter_map(|n| self.note(n)).collect()
+    }
+
+    fn distrust(&mut self, fault: EventFileFault) {
+        self.events.distrust(fault);
+    }
+
+    fn tick(&mut self, since_start: Duration) -> Vec<Act> {
+        if !self.events.has_ended() || !self.may_be_ended() {
+            return Vec::new();
+        }
+        let ended_at = *self.ended_at.get_or_insert(since_start);
+        match since_start.saturating_sub(ended_at) >= LEAVE {
+            true => vec![Act::Finished],
+            false => Vec::new(),
+        }
+    }
+
+    fn may_be_ended(&self) -> bool {
+        self.events.is_reviewed()
+    }
+
+    fn finish(self: Box<Self>) -> Ending {
+        Ending {
+            pipeline: Some(self.events.finish()),
+            ..Ending::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

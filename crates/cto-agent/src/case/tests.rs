@@ -1,0 +1,218 @@
+use serde_json::Value;
+
+use super::*;
+use crate::{Brief, ModelAddress, Places};
+
+fn lane() -> CaseLane {
+    CaseLane {
+        program: "/opt/it's/ca".to_owned(),
+        task_id: "cto-7f".to_owned(),
+        created: "2026-01-02T03:04:05Z".to_owned(),
+        allowed_paths: vec!["strings.py".to_owned(), "src/".to_owned()],
+        test_command: Some("python3 -m unittest".to_owned()),
+        pair: ModelPair {
+            provider: "qwen-local".to_owned(),
+            model: "qwen3.6-35b-a3b".to_owned(),
+        },
+    }
+}
+
+fn planned(lane: &CaseLane) -> LanePlan {
+    let model = ModelAddress {
+        base_url: "http://127.0.0.1:8471/v1".to_owned(),
+    };
+    lane.plan(Surroundings {
+        places: &Places {
+            workspace: "/w".into(),
+            scratch: "/s".into(),
+            home: "/s/home".into(),
+        },
+        path: "/usr/bin",
+        brief: &Brief {
+            markdown: "# Task\n".to_owned(),
+            contract_json: b"{}".to_vec(),
+        },
+        model: Some(&model),
+    })
+}
+
+fn file(plan: &LanePlan, path: &str) -> Vec<u8> {
+    let entry = plan.scratch.iter().find(|entry| entry.path == path);
+    match &entry.unwrap_or_else(|| panic!("no {path}")).content {
+        ScratchContent::File(bytes) | ScratchContent::Program(bytes) => bytes.clone(),
+        ScratchContent::Directory => panic!("{path} is a directory"),
+    }
+}
+
+fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap()
+}
+
+fn kept(plan: &LanePlan, path: &str) -> Vec<u8> {
+    let kept = plan.pack_files.iter().find(|file| file.path == path);
+    kept.unwrap_or_else(|| panic!("no {path}")).bytes.clone()
+}
+
+#[test]
+fn it_is_started_in_one_shape_from_an_empty_directory() {
+    let plan = planned(&lane());
+    insta::assert_snapshot!(plan.argv.join(" "), @"/opt/it's/ca run --task /s/case-task/cto-7f.task.json --mode unattended");
+    assert!(is_case_command(&plan.argv));
+    assert_eq!(
+        plan.working_directory,
+        WorkingDirectory::Scratch("desk".to_owned())
+    );
+    assert!(
+        !plan
+            .scratch
+            .iter()
+            .any(|entry| entry.path.starts_with("desk"))
+    );
+    assert_eq!(plan.version_probe.unwrap().argv, ["/opt/it's/ca", "--help"]);
+    for other in [
+        &["ca", "run", "--task", "a.task.json"][..],
+        &[
+            "ca",
+            "session",
+            "--task",
+            "a.task.json",
+            "--mode",
+            "unattended",
+        ],
+        &["ca", "run", "--task", "a.json", "--mode", "unattended"],
+        &["ca", "run", "--task", "a.task.json", "--mode", "attended"],
+        &[
+            "ca",
+            "run",
+            "--model",
+            "x.task.json",
+            "--mode",
+            "unattended",
+        ],
+        &[],
+    ] {
+        let argv: Vec<String> = other.iter().map(|&word| word.to_owned()).collect();
+        assert!(!is_case_command(&argv), "{other:?}");
+    }
+}
+
+#[test]
+fn its_roles_find_it_by_its_name_whatever_the_file_is_called() {
+    let plan = planned(&lane());
+    assert_eq!(plan.path_prefix, ["case-bin"]);
+    let own = String::from_utf8(file(&plan, "case-bin/ca")).unwrap();
+    insta::assert_snapshot!(own, @r#"
+    #!/bin/sh
+    exec '/opt/it'\''s/ca' "$@"
+    "#);
+}
+
+#[test]
+fn the_task_ends_with_the_envelope_whose_example_fits_the_contract() {
+    let plan = planned(&lane());
+    let task = json(&file(&plan, "case-task/cto-7f.task.json"));
+    assert_eq!(task["id"], "cto-7f");
+    assert_eq!(
+        task["repo"],
+        json(&file(&plan, "case-data/projects.json"))["repos"][0]["name"]
+    );
+    let page = String::from_utf8(file(&plan, "case-task/cto-7f.md")).unwrap();
+    assert!(page.starts_with("# Task\n"));
+    let (_, envelope) = page.split_once("<<<AGENT_RESULT\n").unwrap();
+    let (envelope, _) = envelope.split_once("\nAGENT_RESULT>>>").unwrap();
+    let files = &json(envelope.as_bytes())["artifacts"]["filesChanged"];
+    assert_eq!(files, &serde_json::json!(["strings.py", "src/<file>"]));
+}
+
+#[test]
+fn it_speaks_as_openai_and_the_pack_names_the_admitted_pair() {
+    let lane = lane();
+    let plan = planned(&lane);
+    assert_eq!(plan.runtime_model_provider.as_deref(), Some("openai"));
+    let config = json(&file(&plan, "case-data/config.json"));
+    assert_eq!(config["models"]["default"]["provider"], "openai");
+    assert_eq!(config["models"]["default"]["model"], "qwen3.6-35b-a3b");
+    let models = json(&file(&plan, "case-data/pi-agent/models.json"));
+    assert_eq!(
+        models["providers"]["openai"]["baseUrl"],
+        "http://127.0.0.1:8471/v1"
+    );
+    assert_eq!(plan.env["OPENAI_API_KEY"], "cto");
+    assert!(names_pair(
+        &kept(&plan, "case-data/config.json"),
+        &lane.pair
+    ));
+    let log = String::from_utf8(kept(&plan, "case-runtime-provider.txt")).unwrap();
+    assert!(log.contains("admitted provider: qwen-local\n"), "{log}");
+    assert!(log.contains("runtime provider: openai\n"), "{log}");
+}
+
+#[test]
+fn nothing_in_the_pack_tells_where_the_model_is() {
+    for file in planned(&lane()).pack_files {
+        let text = String::from_utf8(file.bytes).unwrap();
+        assert!(!text.contains("8471") && !text.contains("http"), "{text}");
+    }
+}
+
+#[test]
+fn the_roles_that_push_or_write_after_the_review_have_a_provider_without_a_key() {
+    let plan = planned(&lane());
+    let config = json(&file(&plan, "case-data/config.json"));
+    for role in ["closer", "retrospective"] {
+        let provider = config["models"][role]["provider"].as_str().unwrap();
+        assert_eq!(provider, "closed");
+        assert!(
+            !plan
+                .env
+                .keys()
+                .any(|name| name.to_lowercase().contains(provider))
+        );
+    }
+}
+
+#[test]
+fn a_config_that_gives_a_role_another_model_does_not_name_the_pair() {
+    let lane = lane();
+    let config = config::config(&lane.pair);
+    assert!(names_pair(&config, &lane.pair));
+    let twist = |path: &str, value: Value| {
+        let mut config = json(&config);
+        *config.pointer_mut(path).unwrap() = value;
+        serde_json::to_vec(&config).unwrap()
+    };
+    let other = serde_json::json!({"provider": "anthropic", "model": "claude-sonnet-4-6"});
+    for config in [
+        twist("/models/default", other.clone()),
+        twist("/models/closer", other.clone()),
+        twist("/models/default/model", serde_json::json!("another")),
+        twist("/models", serde_json::json!({})),
+        b"no config".to_vec(),
+    ] {
+        assert!(!names_pair(&config, &lane.pair));
+    }
+    let mut config = json(&config);
+    config["models"]["reviewer"] = other;
+    assert!(!names_pair(
+        &serde_json::to_vec(&config).unwrap(),
+        &lane.pair
+    ));
+}
+
+#[test]
+fn it_is_ended_only_after_its_review_and_some_time_to_leave() {
+    let text = include_str!("../../tests/case-events/ok.jsonl");
+    let (before, after) = text
+        .split_once("{\"event\":\"phase_end\",\"phase\":\"review\"")
+        .unwrap();
+    let mut dialogue = CaseDialogue::default();
+    dialogue.read(before.as_bytes());
+    dialogue.read(b"{\"event\":\"pipeline_end\"}\n");
+    assert_eq!(dialogue.tick(Duration::from_secs(100)), []);
+    assert!(!dialogue.may_be_ended());
+    dialogue.read(format!("{{\"event\":\"phase_end\",\"phase\":\"review\"{after}").as_bytes());
+    assert!(dialogue.may_be_ended());
+    assert_eq!(dialogue.tick(Duration::from_secs(101)), []);
+    assert_eq!(dialogue.tick(Duration::from_secs(104)), []);
+    assert_eq!(dialogue.tick(Duration::from_secs(106)), [Act::Finished]);
+}
