@@ -14,15 +14,15 @@ use cto_contract::words::Lane;
 
 use crate::dialogue::{Act, Dialogue, Ending, Note};
 use crate::plan::{
-    CollectFrom, Collection, FollowedFile, LanePlan, PLACEHOLDER_KEY, PackFile, ScratchContent,
-    ScratchEntry, VersionProbe, WorkingDirectory, base_environment,
+    CollectFrom, Collection, FollowedFile, LanePlan, ModelAddress, PLACEHOLDER_KEY, PackFile,
+    ScratchContent, ScratchEntry, VersionProbe, WorkingDirectory, base_environment,
 };
 use crate::{Adapter, Surroundings};
 
 pub use config::{ModelPair, names_pair};
 pub use events::{CaseEvents, CaseNews, EVENT_BYTES_MAX};
 
-use config::RuntimeProvider;
+use config::RUNTIME_PROVIDER;
 
 const DESK: &str = "desk";
 const DATA: &str = "case-data";
@@ -61,18 +61,16 @@ impl CaseLane {
         words.map(str::to_owned).collect()
     }
 
-    /// The provider under which it speaks to its model: not the admitted one, and never an admission.
-    pub fn runtime_provider(&self) -> &'static str {
-        RuntimeProvider::of(&self.pair.provider).name()
+    /// The pair that its config names.
+    fn runtime_pair(&self) -> ModelPair {
+        ModelPair {
+            provider: RUNTIME_PROVIDER.to_owned(),
+            model: self.pair.model.clone(),
+        }
     }
 
     fn files(&self, around: &Surroundings<'_>) -> Vec<ScratchEntry> {
-        let runtime = RuntimeProvider::of(&self.pair.provider);
-        let at_run_time = ModelPair {
-            provider: runtime.name().to_owned(),
-            model: self.pair.model.clone(),
-        };
-        let address = around.model.map_or("", |model| model.base_url.as_str());
+        let address = around.model.map(ModelAddress::base_url).unwrap_or_default();
         let task = |ending: &str| format!("{TASKS}/{}{ending}", self.task_id);
         let data = |name: &str| format!("{DATA}/{name}");
         let test = self.test_command.as_deref();
@@ -83,14 +81,14 @@ impl CaseLane {
                 task::task_json(&self.task_id, &self.created),
             ),
             (task(".md"), brief.into_bytes()),
-            (data("config.json"), config::config(&at_run_time)),
+            (data("config.json"), config::config(&self.runtime_pair())),
             (
                 data("projects.json"),
                 config::projects(&around.places.workspace, test),
             ),
             (
                 data("pi-agent/models.json"),
-                config::models(runtime, &self.pair.model, address),
+                config::models(&self.pair.model, &address),
             ),
             (data("pi-agent/auth.json"), b"{}\n".to_vec()),
         ];
@@ -105,27 +103,20 @@ impl CaseLane {
 
     /// What the pack shows of its config, without endpoint and key, and which provider stands for which.
     fn pack_files(&self) -> Vec<PackFile> {
-        let runtime = RuntimeProvider::of(&self.pair.provider);
-        let at_run_time = ModelPair {
-            provider: runtime.name().to_owned(),
-            model: self.pair.model.clone(),
-        };
         let bridge = format!(
             "admitted provider: {}\nadmitted model: {}\nruntime provider: {}\n\
              The runtime provider is how the lane speaks to the harness's forwarder. It admits nothing.\n",
-            self.pair.provider,
-            self.pair.model,
-            runtime.name()
+            self.pair.provider, self.pair.model, RUNTIME_PROVIDER
         );
         let files = [
             ("case-data/config.json", config::config(&self.pair)),
             (
                 "case-data/runtime-config.json",
-                config::config(&at_run_time),
+                config::config(&self.runtime_pair()),
             ),
             (
                 "case-data/pi-agent/models.json",
-                config::shown_models(runtime, &self.pair.model),
+                config::shown_models(&self.pair.model),
             ),
             ("case-data/pi-agent/auth.json", b"{}\n".to_vec()),
             ("case-runtime-provider.txt", bridge.into_bytes()),
@@ -170,12 +161,11 @@ impl Adapter for CaseLane {
 
     fn plan(&self, around: Surroundings<'_>) -> LanePlan {
         let scratch = &around.places.scratch;
-        let runtime = RuntimeProvider::of(&self.pair.provider);
         let mut env = base_environment(around.places, around.path);
         for (name, value) in [
             ("CASE_DATA_DIR", format!("{scratch}/{DATA}")),
             ("PI_CODING_AGENT_DIR", format!("{scratch}/{DATA}/pi-agent")),
-            (runtime.key_variable(), PLACEHOLDER_KEY.to_owned()),
+            (config::KEY_VARIABLE, PLACEHOLDER_KEY.to_owned()),
             ("SHELL", "/bin/bash".to_owned()),
         ] {
             env.insert(name.to_owned(), value);
@@ -204,7 +194,7 @@ impl Adapter for CaseLane {
                 suffix: ".jsonl".to_owned(),
                 bytes_max: EVENTS_BYTES_MAX,
             }),
-            runtime_model_provider: Some(runtime.name().to_owned()),
+            runtime_model_provider: Some(RUNTIME_PROVIDER.to_owned()),
             ..LanePlan::default()
         }
     }

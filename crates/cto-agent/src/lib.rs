@@ -57,8 +57,8 @@ pub trait Adapter {
 /// Whether this build has an adapter for a lane.
 pub const fn is_built_in(lane: Lane) -> bool {
     match lane {
-        Lane::Fake | Lane::Command => true,
-        Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => false,
+        Lane::Fake | Lane::Command | Lane::Case => true,
+        Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => false,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A new lane is a word in [`Lane`], a row here and an adapter; the compiler names every other place.
 
-use crate::words::{Lane, Stage, Wire};
+use crate::words::{Lane, NetworkClass, Stage, Wire};
 
 /// What opens a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,15 @@ pub enum Meters {
     RequestsAndTokens,
 }
 
+/// Whether the tree that a lane works in is a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkspaceGit {
+    /// Where the source is one; a case is none.
+    AsSource,
+    /// Its program commits, and compares with `main`.
+    Always,
+}
+
 /// Which wire a lane's program speaks to its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneWire {
@@ -104,6 +113,7 @@ pub struct LaneTraits {
     pub source_admission_from: Option<Stage>,
     pub meters: Meters,
     pub wire: LaneWire,
+    pub workspace_git: WorkspaceGit,
     /// Directories of the workspace that hold the lane's own state: collected, and no part of the change.
     pub state_paths: &'static [&'static str],
     /// Further directories that it leaves behind, thrown away.
@@ -123,6 +133,7 @@ impl Lane {
             source_admission_from: Some(Stage::COPIED_REPOSITORY),
             meters: Meters::RequestsAndTokens,
             wire: LaneWire::Any,
+            workspace_git: WorkspaceGit::AsSource,
             state_paths: &[],
             residue: &[],
         };
@@ -146,9 +157,11 @@ impl Lane {
                 ..INSTALLED
             },
             Self::Case => LaneTraits {
+                is_built_in: true,
                 gating: Gating::Environment,
                 program: ProgramSource::Installed("ca"),
                 wire: LaneWire::Only(Wire::ChatCompletions),
+                workspace_git: WorkspaceGit::Always,
                 state_paths: &[".case/"],
                 ..INSTALLED
             },
@@ -171,6 +184,14 @@ impl Lane {
                 ..INSTALLED
             },
             Self::Acp => INSTALLED,
+        }
+    }
+
+    /// What a run of this lane reaches: an installed agent has its model, whatever the contract says of other programs.
+    pub fn network(self, contract: NetworkClass) -> NetworkClass {
+        match self.traits().program {
+            ProgramSource::Installed(_) => NetworkClass::Model,
+            ProgramSource::System | ProgramSource::CommandLine => contract,
         }
     }
 

@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
-use cto_agent::{Adapter, CommandLane, FAKE_DIRECTORY, FakeChange, FakeLane};
+use cto_agent::{Adapter, CaseLane, CommandLane, FAKE_DIRECTORY, FakeChange, FakeLane, ModelPair};
+use cto_contract::ids::to_hex;
 use cto_contract::lanes::ProgramSource;
 use cto_contract::words::Lane;
 use cto_rules::verdicts::Fault;
 
 use crate::CaseError;
+use crate::checks::ORACLE_VARIABLE;
 use crate::error_chain;
+use crate::model;
 use crate::open_run::OpenRun;
 use crate::sandbox::find_program;
 use crate::task::Task;
@@ -26,11 +29,10 @@ pub(crate) fn adapter(run: &OpenRun<'_>, scratch: &Path) -> Result<Box<dyn Adapt
         Lane::Command => Ok(Box::new(CommandLane {
             argv: run.request.argv.clone(),
         })),
-        lane @ (Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp) => {
-            Err(Fault::NothingToStart {
-                why: format!("the {lane} lane is not part of this version"),
-            })
-        }
+        Lane::Case => Ok(Box::new(case_lane(run)?)),
+        lane @ (Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp) => Err(Fault::NothingToStart {
+            why: format!("the {lane} lane is not part of this version"),
+        }),
     }
 }
 
@@ -41,6 +43,40 @@ pub(crate) fn is_built_in(lane: Lane) -> bool {
         return true;
     }
     cto_agent::is_built_in(lane)
+}
+
+/// One attempt of Case, with an id that no earlier one had.
+fn case_lane(run: &OpenRun<'_>) -> Result<CaseLane, Fault> {
+    let no_lane = |why: &str| Fault::NothingToStart {
+        why: why.to_owned(),
+    };
+    let lane = run.request.lane;
+    let asked = model::asked(run.harness, lane, run.contract.network);
+    let asked = asked.and_then(|asked| Some((asked.provider?, asked.model?)));
+    let (provider, model) = asked
+        .ok_or_else(|| no_lane("no provider and model are named, and Case would take its own"))?;
+    let program = shown_words(run).into_iter().next();
+    let program = program.ok_or_else(|| Fault::ProgramMissing {
+        program: "ca".to_owned(),
+    })?;
+    let random = crate::random::<8>().map_err(|_| no_lane("no random bytes from the kernel"))?;
+    let commands = run.contract.verification_commands.iter();
+    // What only the harness can run is no test for the agent.
+    let commands = commands.filter(|c| !c.run.contains(ORACLE_VARIABLE));
+    let tests: Vec<&str> = commands.map(|c| c.run.as_str()).collect();
+    Ok(CaseLane {
+        program,
+        task_id: format!("cto-{}", to_hex(&random)),
+        created: run.state().started_at.to_string(),
+        allowed_paths: run
+            .contract
+            .allowed_paths
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        test_command: (!tests.is_empty()).then(|| tests.join(" && ")),
+        pair: ModelPair { provider, model },
+    })
 }
 
 /// What the fake lane does for its case; files that it lays over the tree go into scratch.

@@ -33,6 +33,8 @@ use planting::Layers;
 /// How much of a command's output is searched for test results.
 const PARSED_BYTES_MAX: u64 = 16 << 20;
 /// Time between TERM and KILL.
+/// Where a check finds the oracle of its case.
+pub(crate) const ORACLE_VARIABLE: &str = "CTO_ORACLE";
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// Everything that is the same for all commands of a run.
@@ -337,7 +339,7 @@ impl Checker {
         env.extend(room.more_env());
         if let Some(oracle) = oracle {
             env.insert(
-                "CTO_ORACLE".to_owned(),
+                ORACLE_VARIABLE.to_owned(),
                 room.oracle_at(oracle).to_string_lossy().into_owned(),
             );
         }

@@ -76,7 +76,7 @@ pub(crate) fn collect(
 }
 
 /// Opens a path below a directory, no part of it through a link.
-fn open_below(top: &Path, path: &str) -> io::Result<OwnedFd> {
+pub(crate) fn open_below(top: &Path, path: &str) -> io::Result<OwnedFd> {
     let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut at = rustix::fs::open(top, directory, Mode::empty())?;
     for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -85,7 +85,7 @@ fn open_below(top: &Path, path: &str) -> io::Result<OwnedFd> {
     Ok(at)
 }
 
-fn open_entry(at: &impl AsFd, name: &str) -> io::Result<OwnedFd> {
+pub(crate) fn open_entry(at: &impl AsFd, name: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     if name == ".." {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -19,6 +19,7 @@ mod eligibility;
 mod environment;
 mod explain;
 mod follow;
+mod growing_file;
 mod harness;
 mod home;
 mod index;

@@ -8,7 +8,6 @@ use std::time::Duration;
 use cto_agent::ModelAddress;
 use cto_contract::config::ProviderConfig;
 use cto_contract::event::AskedModel;
-use cto_contract::lanes::ProgramSource;
 use cto_contract::text::shorten;
 use cto_contract::words::{Lane, NetworkClass};
 use cto_egress::{Api, Authorities, Budget, Route, Secret, Upstream};
@@ -52,8 +51,7 @@ pub(crate) struct Opened {
 
 /// Which model the environment asks for; none where the lane has no use for one, or nothing is named.
 pub(crate) fn asked(harness: &Harness, lane: Lane, network: NetworkClass) -> Option<AskedModel> {
-    let is_agent = matches!(lane.traits().program, ProgramSource::Installed(_));
-    if !is_agent && network == NetworkClass::None {
+    if lane.network(network) == NetworkClass::None {
         return None;
     }
     let named = |variable: Option<String>| {

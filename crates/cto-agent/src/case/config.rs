@@ -20,51 +20,11 @@ pub struct ModelPair {
     pub model: String,
 }
 
-/// The provider under which Case is given its model: one that Pi knows a key for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RuntimeProvider {
-    OpenAi,
-    Anthropic,
-}
-
-impl RuntimeProvider {
-    /// Every provider is spoken to as `openai`, which is what the forwarder answers, but for `anthropic`'s own calls.
-    pub(super) fn of(admitted: &str) -> Self {
-        match admitted {
-            "anthropic" => Self::Anthropic,
-            _ => Self::OpenAi,
-        }
-    }
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::OpenAi => "openai",
-            Self::Anthropic => "anthropic",
-        }
-    }
-
-    pub(super) const fn key_variable(self) -> &'static str {
-        match self {
-            Self::OpenAi => "OPENAI_API_KEY",
-            Self::Anthropic => "ANTHROPIC_API_KEY",
-        }
-    }
-
-    const fn api(self) -> &'static str {
-        match self {
-            Self::OpenAi => "openai-completions",
-            Self::Anthropic => "anthropic-messages",
-        }
-    }
-
-    fn base_url(self, address: &str) -> &str {
-        match self {
-            Self::OpenAi => address,
-            // Its client adds the version itself.
-            Self::Anthropic => address.strip_suffix("/v1").unwrap_or(address),
-        }
-    }
-}
+/// The provider under which Case is given its model, whatever the admitted one: Pi knows a key for it, and it speaks what
+/// the forwarder answers.
+pub(super) const RUNTIME_PROVIDER: &str = "openai";
+pub(super) const KEY_VARIABLE: &str = "OPENAI_API_KEY";
+const API: &str = "openai-completions";
 
 /// `config.json`: the pair for every role, and the roles that stay closed.
 pub(super) fn config(pair: &ModelPair) -> Vec<u8> {
@@ -98,38 +58,32 @@ pub fn names_pair(config: &[u8], pair: &ModelPair) -> bool {
 }
 
 /// `models.json`: where the model is. The key that stands there opens nothing.
-pub(super) fn models(runtime: RuntimeProvider, model: &str, address: &str) -> Vec<u8> {
-    let provider = |api: &str, base_url: &str, model: &str| {
-        json!({
-            "baseUrl": base_url,
-            "api": api,
-            "apiKey": PLACEHOLDER_KEY,
-            "models": [{"id": model}],
-        })
-    };
-    let mut own = provider(runtime.api(), runtime.base_url(address), model);
-    if runtime == RuntimeProvider::OpenAi {
-        // What small local servers understand.
-        own["compat"] = json!({"maxTokensField": "max_tokens", "supportsStore": false});
-    }
-    lines(&json!({"providers": {
-        runtime.name(): own,
-        CLOSED: provider("openai-completions", "http://127.0.0.1:1/v1", CLOSED),
-    }}))
+pub(super) fn models(model: &str, address: &str) -> Vec<u8> {
+    lines(&providers(model, address, PLACEHOLDER_KEY))
 }
 
 /// The same for the pack: without endpoint and key.
-pub(super) fn shown_models(runtime: RuntimeProvider, model: &str) -> Vec<u8> {
-    let bytes = models(runtime, model, REMOVED);
-    let Ok(mut shown) = serde_json::from_slice::<Value>(&bytes) else {
-        return Vec::new();
-    };
-    let providers = shown.get_mut("providers").and_then(Value::as_object_mut);
-    for provider in providers.into_iter().flat_map(|all| all.values_mut()) {
-        provider["baseUrl"] = json!(REMOVED);
-        provider["apiKey"] = json!(REMOVED);
-    }
+pub(super) fn shown_models(model: &str) -> Vec<u8> {
+    let mut shown = providers(model, REMOVED, REMOVED);
+    shown["providers"][CLOSED]["baseUrl"] = json!(REMOVED);
     lines(&shown)
+}
+
+fn providers(model: &str, address: &str, key: &str) -> Value {
+    let provider = |base_url: &str, model: &str| {
+        json!({
+            "baseUrl": base_url,
+            "api": API,
+            "apiKey": key,
+            // What small local servers understand.
+            "compat": {"maxTokensField": "max_tokens", "supportsStore": false},
+            "models": [{"id": model}],
+        })
+    };
+    json!({"providers": {
+        RUNTIME_PROVIDER: provider(address, model),
+        CLOSED: provider("http://127.0.0.1:1/v1", CLOSED),
+    }})
 }
 
 /// `projects.json`: the one repository, and how it is tested.

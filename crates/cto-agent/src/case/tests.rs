@@ -1,7 +1,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::{Brief, ModelAddress, Places};
+use crate::{Brief, Places};
 
 fn lane() -> CaseLane {
     CaseLane {
@@ -19,7 +19,10 @@ fn lane() -> CaseLane {
 
 fn planned(lane: &CaseLane) -> LanePlan {
     let model = ModelAddress {
-        base_url: "http://127.0.0.1:8471/v1".to_owned(),
+        origin: "http://127.0.0.1:8471".to_owned(),
+        provider: None,
+        model: None,
+        wire: None,
     };
     lane.plan(Surroundings {
         places: &Places {

@@ -57,9 +57,9 @@ const fn last_stage(class: SandboxClass) -> u8 {
     }
 }
 
-/// The name that holds the address of the lane's model, if the contract asks for one.
+/// The name that holds the address of the lane's model, if it has one.
 fn model_name(facts: &LaneFacts<'_>) -> Option<String> {
-    match facts.asked.contract.network {
+    match facts.lane.network(facts.asked.contract.network) {
         NetworkClass::None => None,
         NetworkClass::Model => facts.lane.base_url(),
     }
@@ -81,7 +81,7 @@ pub(super) fn model_endpoint(facts: &LaneFacts<'_>) -> Finding {
         |state| match state {
             EndpointState::Named => ("named".to_owned(), Judgement::Passed),
             EndpointState::Absent => {
-                let message = format!("`{name}` is not set, and the contract asks for a model");
+                let message = format!("`{name}` is not set, and the run needs a model");
                 (format!("{name} is absent"), missing(message))
             }
             EndpointState::Invalid(why) => {

@@ -77,6 +77,7 @@ impl Adapter for DummyLane {
                 bytes_max: 1 << 20,
             }],
             stdin: StdinUse::Dialogue,
+            ..LanePlan::default()
         }
     }
 

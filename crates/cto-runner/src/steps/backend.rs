@@ -20,6 +20,7 @@ use crate::baseline_checks::{Baseline, BaselineChecks};
 use crate::checks::{Checker, RoundRooms};
 use crate::collected::collect;
 use crate::denials::{DenialWords, totals};
+use crate::growing_file::GrowingFile;
 use crate::journal::JournalError;
 use crate::launch::{BackendLaunch, StartError, probe_version, start_backend};
 use crate::open_run::{OpenRun, StepError};
@@ -69,12 +70,13 @@ pub(crate) fn backend(
     }))?;
     run.sync()?;
     let words = DenialWords::of(run, source.as_deref());
-    let (launched, written) = launch(run, permission, &planned, &words)?;
+    let (launched, written) = launch(run, permission, &planned, prepared, &words)?;
     run.look_at_disk()?;
     let (model_traffic, sandbox) = record(run, &planned, prepared, &launched, provider_from)?;
     let finished = BackendFinished {
         model_traffic,
         agent: launched.ending.words,
+        pipeline: launched.ending.pipeline,
         program_replaced: planned.program.as_ref().is_some_and(|p| !p.is_unchanged()),
         protected_roots: protected.check_again(roots),
         ..finished(&launched.outcome, sandbox)
@@ -92,11 +94,15 @@ fn launch(
     run: &mut OpenRun<'_>,
     permission: Permission,
     planned: &Planned,
+    prepared: &Prepared,
     words: &DenialWords,
 ) -> Result<(Launched, Result<(), StepError>), StepError> {
     let mut out = RedactedFile::new(run.create_artifact(STDOUT)?, &run.secrets, &run.places);
     let mut err = RedactedFile::new(run.create_artifact(STDERR)?, &run.secrets, &run.places);
     let mut dialogue = planned.adapter.dialogue();
+    let followed = planned.lane_plan.follow.as_ref();
+    let mut followed =
+        followed.map(|file| GrowingFile::new(file, &prepared.room, &run.secrets, &run.places));
     let limits = run.limits.limits;
     let mut egress = permission.model.map(|way| Egress::new(way, &limits));
     let stop = run.stop.clone();
@@ -121,7 +127,14 @@ fn launch(
                     .map(&mut note);
                 Vec::new()
             }
-            SandboxMessage::Tick { since_start } => dialogue.tick(since_start),
+            SandboxMessage::Tick { since_start } => {
+                let mut acts = match &mut followed {
+                    None => Vec::new(),
+                    Some(file) => file.look(dialogue.as_mut()),
+                };
+                acts.extend(dialogue.tick(since_start));
+                acts
+            }
         };
         for act in acts {
             match act {
@@ -149,9 +162,14 @@ fn launch(
     );
     // First of all: nothing of the agent is left that could speak, and nothing may be spoken for it.
     let traffic = egress.and_then(Egress::finish);
+    let rest = followed.map(|file| file.finish(dialogue.as_mut()));
     let ending = dialogue.finish();
-    for said in &ending.notes {
-        note(event_of(said.clone()));
+    let rest = rest.into_iter().flatten().filter_map(|act| match act {
+        Act::Note(said) => Some(said),
+        Act::Tell(_) | Act::CloseStdin | Act::Finished => None,
+    });
+    for said in rest.chain(ending.notes.clone()) {
+        note(event_of(said));
     }
     recorded?;
     let mut written = Ok(());

@@ -68,6 +68,9 @@ pub(crate) fn plan(
     let adapter = adapters::adapter(run, &room.own_scratch())?;
     let lane_plan = lane_plan(run, adapter.as_ref(), permission, room)?;
     lay_out(&lane_plan, &room.own_scratch())?;
+    for file in &lane_plan.pack_files {
+        run.artifact(&format!("backend/{}", file.path), &file.bytes)?;
+    }
     let mut request = launch_request(run, room, &lane_plan, ("backend", &lane_plan.argv))?;
     request.endpoint = permission
         .model
@@ -157,7 +160,7 @@ fn launch_plan(
         },
         limits: run.limits.limits,
         wall_seconds_from: run.limits.wall_from,
-        network: run.contract.network,
+        network: run.request.lane.network(run.contract.network),
         sandbox,
         workspace_kind: match prepared.workspace {
             Workspace::Copy(_) => TreeKind::Copy,

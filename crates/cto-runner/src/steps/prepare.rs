@@ -7,6 +7,7 @@ use cto_checkout::{
     WorkingCopy, Workspace,
 };
 use cto_contract::input::InputPath;
+use cto_contract::lanes::WorkspaceGit;
 use cto_contract::plan::{HiddenPath, InputPlan, SourcePlan, TreeKind};
 use cto_contract::words::HistoryClass;
 use cto_rules::paths::Withheld;
@@ -258,9 +259,14 @@ fn base(run: &OpenRun<'_>, source: Option<&Source>) -> Result<Base, StepError> {
         }
         (Task::Case(case), _) => {
             let made = case.baseline(&cache, &run.work.join("import"));
+            let baseline = made.map_err(|e| unmade(&e))?;
+            let git_layer = match run.request.lane.traits().workspace_git {
+                WorkspaceGit::AsSource => None,
+                WorkspaceGit::Always => Some(GitLayer::of_baseline(&baseline, &cache)),
+            };
             return Ok(Base {
-                baseline: made.map_err(|e| unmade(&e))?,
-                git_layer: None,
+                baseline,
+                git_layer: git_layer.transpose().map_err(|e| unmade(&e))?,
                 source_plan: None,
             });
         }
