@@ -404,14 +404,20 @@ pub fn conclude(state: &RunState) -> RunCompleted {
 
 /// What a cause brings about by itself, and so says nothing more.
 const EFFECTS: &[(BlockerCode, &[BlockerCode])] = &[
-    (
-        BlockerCode::Timeout,
-        &[BlockerCode::NoDiff, BlockerCode::BackendFailed],
-    ),
-    (
-        BlockerCode::LimitExceeded,
-        &[BlockerCode::NoDiff, BlockerCode::BackendFailed],
-    ),
+    (BlockerCode::Timeout, UNFINISHED),
+    (BlockerCode::LimitExceeded, UNFINISHED),
+    // Without an answer of its model a role has nothing to put into its envelope.
+    (BlockerCode::ProviderUnavailable, UNFINISHED),
+    (BlockerCode::ProviderAuthUnavailable, UNFINISHED),
+    (BlockerCode::ProviderReasoningOnly, UNFINISHED),
+    (BlockerCode::AgentProtocolFailed, &[BlockerCode::NoDiff]),
+];
+
+const UNFINISHED: &[BlockerCode] = &[
+    BlockerCode::NoDiff,
+    BlockerCode::BackendFailed,
+    BlockerCode::AgentProtocolFailed,
+    BlockerCode::ReviewerRejected,
 ];
 
 /// Leaves out what another blocker explains.

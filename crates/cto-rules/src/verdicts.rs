@@ -5,6 +5,7 @@ mod backend;
 mod change;
 mod faults;
 mod limits;
+mod pipeline;
 mod setup;
 mod source;
 #[cfg(test)]
@@ -15,6 +16,7 @@ pub(crate) use backend::{backend_blockers, left_behind};
 pub use change::{Application, ChangeFacts, CloneFacts, ExposedSecret, change, may_apply};
 pub use faults::{Commands, DiskUnit, Fault, clock_went_back, fault, interrupted};
 pub use limits::{LimitFact, limit_hit};
+pub use pipeline::lacks_envelope;
 pub use setup::setup;
 pub use source::{SourceFacts, SourceLook, can_be_proof, source};
 pub use verification::{

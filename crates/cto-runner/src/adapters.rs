@@ -121,4 +121,6 @@ pub(crate) fn shown_words(run: &OpenRun<'_>) -> Vec<String> {
 }
 
 #[cfg(test)]
+mod case_tests;
+#[cfg(test)]
 mod tests;

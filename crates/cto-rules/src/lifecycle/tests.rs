@@ -372,15 +372,27 @@ fn of_any_two_blockers_an_effect_goes_and_its_cause_stays() {
                 .iter()
                 .map(|b| b.code)
                 .collect();
-            let causes = [BlockerCode::Timeout, BlockerCode::LimitExceeded];
-            let effects = [BlockerCode::NoDiff, BlockerCode::BackendFailed];
+            let causes = [
+                BlockerCode::Timeout,
+                BlockerCode::LimitExceeded,
+                BlockerCode::ProviderUnavailable,
+                BlockerCode::ProviderAuthUnavailable,
+                BlockerCode::ProviderReasoningOnly,
+            ];
+            let effects = [
+                BlockerCode::NoDiff,
+                BlockerCode::BackendFailed,
+                BlockerCode::AgentProtocolFailed,
+                BlockerCode::ReviewerRejected,
+            ];
+            let explains = |cause, effect| {
+                (causes.contains(cause) && effects.contains(effect))
+                    || (*cause == BlockerCode::AgentProtocolFailed
+                        && *effect == BlockerCode::NoDiff)
+            };
             let expected: Vec<BlockerCode> = match (first, second) {
-                (cause, effect) if causes.contains(cause) && effects.contains(effect) => {
-                    vec![*cause]
-                }
-                (effect, cause) if causes.contains(cause) && effects.contains(effect) => {
-                    vec![*cause]
-                }
+                (cause, effect) if explains(cause, effect) => vec![*cause],
+                (effect, cause) if explains(cause, effect) => vec![*cause],
                 (first, second) => vec![*first, *second],
             };
             assert_eq!(kept, expected, "{first} {second}");

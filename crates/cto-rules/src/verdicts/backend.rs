@@ -4,7 +4,7 @@ use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{BackendFinished, BackendStop, Step};
 use cto_contract::text::shorten;
 
-use super::{Fault, fault};
+use super::{Fault, fault, pipeline};
 use crate::lifecycle::RunState;
 
 /// Judges how the backend ended: its exit code and its words are no evidence for success, but a bad end is a failure.
@@ -53,6 +53,8 @@ pub(crate) fn backend_blockers(state: &RunState) -> Vec<Blocker> {
             format!("signal {signal}"),
             format!("the {lane} backend was ended by signal {signal}"),
         ));
+    } else if end.pipeline.as_ref().is_some_and(pipeline::lacks_envelope) {
+        // One build ends with 1 then, another with 0: what its phases say is told below.
     } else if end.exit_code != Some(0) {
         let code = end
             .exit_code
@@ -62,6 +64,11 @@ pub(crate) fn backend_blockers(state: &RunState) -> Vec<Blocker> {
             format!("exit code {code}"),
             format!("the {lane} backend ended with exit code {code}"),
         ));
+    }
+    if found.is_empty()
+        && let Some(words) = &end.pipeline
+    {
+        found.extend(pipeline::phase_blockers(words));
     }
     if !end.no_survivors {
         found.push(Blocker::new(

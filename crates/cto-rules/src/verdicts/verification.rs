@@ -7,6 +7,7 @@ use cto_contract::task::TaskContract;
 use cto_contract::text::shorten;
 use cto_contract::verification::{CommandResult, Verification};
 
+use super::pipeline;
 use crate::checks::judge;
 use crate::lifecycle::RunState;
 
@@ -171,7 +172,11 @@ fn applied_tree(state: &RunState) -> Option<&TreeId> {
 
 /// The backend's own reviewer counts for nothing but a rejection.
 fn rejection(backend: Option<&BackendFinished>) -> Option<Blocker> {
-    let words = backend?.agent.as_ref()?;
+    let backend = backend?;
+    if let Some(phases) = &backend.pipeline {
+        return pipeline::rejection(phases);
+    }
+    let words = backend.agent.as_ref()?;
     if words.review != Some(ReviewVerdict::Reject) {
         return None;
     }

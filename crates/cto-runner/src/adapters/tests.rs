@@ -129,7 +129,7 @@ forbidden_actions: [push, merge, deploy, close, pr_open, issue_close, public_pub
 verification_commands: [{run: grep -q new a.txt, must_fail_before: true}]
 ";
 
-fn put(path: &Path, text: &str) {
+pub(super) fn put(path: &Path, text: &str) {
     use std::io::Write as _;
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut file = std::fs::File::create_new(path).unwrap();
@@ -137,7 +137,7 @@ fn put(path: &Path, text: &str) {
 }
 
 /// The launcher that is built beside this test binary, whose own `main` is the test harness's.
-fn launcher() -> Launcher {
+pub(super) fn launcher() -> Launcher {
     let own = std::env::current_exe().unwrap();
     let built: Vec<PathBuf> = own
         .ancestors()

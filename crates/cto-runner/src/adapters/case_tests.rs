@@ -1,0 +1,149 @@
+//! The lane `case`, run for real with a small program in the place of `ca`: confined, followed, judged and sealed.
+
+use cto_contract::blocker::BlockerCode;
+use cto_contract::words::{Lane, Stage};
+use cto_sandbox::StopToken;
+
+use super::tests::{launcher, put};
+use crate::cases::Catalog;
+use crate::environment::Environment;
+use crate::harness::{Harness, OpenOptions, RunRequest, RunResult};
+use crate::sandbox::SandboxAsk;
+use crate::task::Task;
+
+/// Does what Case does: finds its repository by its config, works there, commits, and writes its events.
+const PROGRAM: &str = r#"#!/bin/sh
+set -eu
+[ "$1" = --help ] && { echo 'Usage: ca <command> [options]'; exit 0; }
+[ "$1 $2 $4 $5" = "run --task --mode unattended" ]
+[ -z "$(ls -A .)" ] || { echo "it does not stand in an empty directory" >&2; exit 9; }
+id=$(basename "$3" .task.json)
+grep -q '<<<AGENT_RESULT' "${3%.task.json}.md"
+grep -q '"provider": "openai"' "$CASE_DATA_DIR/config.json"
+[ -f "$PI_CODING_AGENT_DIR/models.json" ]
+cd "$(sed -n 's/.*"path": "\(.*\)".*/\1/p' "$CASE_DATA_DIR/projects.json")"
+events=.case/$id/events
+mkdir -p "$events"
+tell() { printf '%s\n' "$1" >> "$events/run-1.jsonl"; }
+end() { tell "{\"event\":\"phase_end\",\"phase\":\"$1\",\"outcome\":\"completed\",\"result\":{\"status\":\"completed\"$2}}"; }
+tell '{"event":"phase_start","phase":"implement"}'
+echo new > a.txt
+git add -A
+git commit -q -m work
+[ "$(git diff --name-only main)" = a.txt ]
+[ "$(git merge-base HEAD main)" = "$(git rev-parse HEAD~1)" ]
+ca --help > /dev/null
+end implement ''
+end verify ''
+REVIEW
+tell '{"event":"pipeline_end","outcome":"failed","failedAgent":"closer"}'
+LAST
+"#;
+
+const CASE: &str = "schema: cto.case/v1
+id: dummy
+title: Write new
+instruction: Write new into a.txt.
+allowed_paths: [a.txt]
+forbidden_actions: [push, merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation]
+verification_commands: [{run: grep -q new a.txt, must_fail_before: true}]
+";
+
+fn private(path: &std::path::Path) {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let mut private = std::fs::DirBuilder::new();
+    private.mode(0o700).create(path).unwrap();
+}
+
+/// Runs the program with these lines in it.
+fn run(place: &std::path::Path, review: &str, last: &str) -> RunResult {
+    let program = place.join("bin/ca");
+    put(
+        &program,
+        &PROGRAM.replace("REVIEW", review).replace("LAST", last),
+    );
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, executable).unwrap();
+    let cases = place.join("cases");
+    put(&cases.join("dummy/case.yaml"), CASE);
+    put(&cases.join("dummy/workspace/a.txt"), "old\n");
+    private(&place.join("home"));
+    private(&place.join("config"));
+    put(
+        &place.join("config/harness.yaml"),
+        "schema: cto.harness/v1\nproviders: {qwen-local: {}}\n",
+    );
+    let pairs = [
+        ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
+        ("HOME", place.display().to_string()),
+        ("CTO_HARNESS_ALLOW_CASE", "1".to_owned()),
+        ("CTO_HARNESS_CASE_STAGE", "2".to_owned()),
+        ("CTO_HARNESS_CASE_BIN", program.display().to_string()),
+        ("CTO_HARNESS_CASE_MODEL_PROVIDER", "qwen-local".to_owned()),
+        ("CTO_HARNESS_CASE_MODEL", "qwen3.6-35b-a3b".to_owned()),
+        (
+            "CTO_HARNESS_CASE_LOCAL_BASE_URL",
+            "http://127.0.0.1:9/v1".to_owned(),
+        ),
+    ];
+    let harness = Harness::open(OpenOptions {
+        home: place.join("home"),
+        config: place.join("config"),
+        env: Environment::new(pairs.map(|(name, value)| (name.to_owned(), value))),
+        launcher: launcher(),
+    })
+    .unwrap();
+    let request = RunRequest {
+        task: Task::Case(Catalog { extra: Some(cases) }.find("dummy").unwrap()),
+        lane: Lane::Case,
+        argv: Vec::new(),
+        stage: Some(Stage::FIXTURE),
+        timeout_seconds: Some(60),
+        cheat: None,
+        parent: None,
+        conformance: true,
+        sandbox: SandboxAsk::default(),
+    };
+    let stop = StopToken::new().unwrap();
+    harness.run(&request, &stop, &mut |_| {}).unwrap()
+}
+
+fn blockers(review: &str, last: &str) -> Vec<(BlockerCode, String)> {
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    let result = run(place.path(), review, last);
+    let blockers = result.report.verdict.blockers;
+    blockers.into_iter().map(|b| (b.code, b.subject)).collect()
+}
+
+const GOOD: &str = r#"end review ',"findings":{"critical":0}'"#;
+
+#[test]
+fn a_run_passes_on_its_change_and_the_pack_shows_both_providers_and_the_state() {
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    let result = run(place.path(), GOOD, "");
+    assert_eq!(result.report.verdict.blockers, []);
+    assert_eq!(result.report.change.changed_files, ["a.txt"]);
+    let read = |name: &str| std::fs::read_to_string(result.pack.join(name)).unwrap();
+    assert!(read("backend/case-data/config.json").contains("\"qwen-local\""));
+    assert!(read("backend/case-data/runtime-config.json").contains("\"openai\""));
+    assert!(read("backend/case-runtime-provider.txt").contains("runtime provider: openai"));
+    assert!(read("events.normalized.jsonl").contains("implement started"));
+    assert!(!read("backend/case-data/pi-agent/models.json").contains("http"));
+    assert!(result.pack.join("backend/case-state").is_dir());
+}
+
+#[test]
+fn its_own_reviewer_can_only_refuse() {
+    let critical = r#"end review ',"findings":{"critical":1}'"#;
+    let rejected = |subject: &str| (BlockerCode::ReviewerRejected, subject.to_owned());
+    assert_eq!(blockers(critical, ""), [rejected("review")]);
+    let lost = r#"tell '{"event":"phase_end","phase":"review","outcome":"failed","result":{"status":"failed","error":"AGENT_RESULT start delimiter not found"}}'"#;
+    let protocol = (BlockerCode::AgentProtocolFailed, "review".to_owned());
+    assert_eq!(blockers(lost, "exit 1"), [protocol]);
+    let failed = |subject: &str| (BlockerCode::BackendFailed, subject.to_owned());
+    assert_eq!(blockers(":", ""), [failed("no end of review")]);
+    assert_eq!(
+        blockers(GOOD, "rm -r .case"),
+        [failed("event file missing")]
+    );
+}
