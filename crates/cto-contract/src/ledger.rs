@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{CaseId, Digest, Nonce, RunId};
+use crate::operator::{OperatorName, OperatorStatement, Signed, SlotClosed, SlotOpened};
 use crate::time::Utc;
 use crate::words::{Lane, RunStatus, Stage};
 
@@ -30,9 +31,21 @@ checked_string!(
     pub struct OnceKey, "once-key of a ledger record", "^[!-~]{1,200}$", |t| is_plain(t, 200)
 );
 
-impl From<&RunId> for Subject {
-    fn from(run_id: &RunId) -> Self {
-        Self(run_id.to_string())
+macro_rules! subjects {
+    ($($id:ty)+) => { $(
+        impl From<&$id> for Subject {
+            fn from(id: &$id) -> Self {
+                Self(id.to_string())
+            }
+        }
+    )+ };
+}
+subjects! { RunId OperatorName }
+
+impl Subject {
+    /// What every signing slot is about.
+    pub fn slot() -> Self {
+        Self(SlotOpened::SUBJECT.to_owned())
     }
 }
 
@@ -40,6 +53,12 @@ impl OnceKey {
     /// The key of records of which there is one for each subject: `<kind>:<subject>`.
     pub fn of(kind: RecordKind, subject: &Subject) -> Self {
         Self(format!("{kind}:{subject}"))
+    }
+
+    /// A key of ids and words of ours, which are plain and short.
+    pub(crate) fn made(text: String) -> Self {
+        debug_assert!(is_plain(&text, 200));
+        Self(text)
     }
 }
 
@@ -97,6 +116,12 @@ records! {
     RunTakenUp(RunTakenUp) = "run.taken_up",
     /// Entries at the end of a ledger were found to be lost.
     LedgerLost(LedgerLost) = "ledger.lost",
+    /// A key began or ceased to count as an operator's.
+    OperatorChanged(Signed<OperatorStatement>) = "operator.changed",
+    /// Somebody is asked for a signature.
+    SlotOpened(SlotOpened) = "slot.opened",
+    /// The signature was given, or not.
+    SlotClosed(SlotClosed) = "slot.closed",
 }
 
 /// How a ledger begins. Its digest is the id of the ledger.

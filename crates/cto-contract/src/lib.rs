@@ -22,6 +22,7 @@ pub mod input;
 pub mod lanes;
 pub mod ledger;
 pub mod model_script;
+pub mod operator;
 pub mod order;
 pub mod outputs;
 pub mod path;

@@ -13,6 +13,7 @@ pub mod inputs;
 pub mod landing;
 pub mod leftovers;
 pub mod lifecycle;
+pub mod operators;
 pub mod order;
 pub mod outputs;
 pub mod patch;
