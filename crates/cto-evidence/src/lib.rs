@@ -13,6 +13,7 @@ pub mod key;
 pub mod pack;
 mod read;
 pub mod seal;
+pub mod signed;
 pub mod sshsig;
 pub mod sums;
 pub mod trust;

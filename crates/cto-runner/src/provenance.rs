@@ -138,7 +138,10 @@ pub(crate) fn ledger_digest(store: &Store, run_id: &RunId) -> Result<Option<Dige
         Record::Genesis(_)
         | Record::RunCreated(_)
         | Record::RunTakenUp(_)
-        | Record::LedgerLost(_) => None,
+        | Record::LedgerLost(_)
+        | Record::OperatorChanged(_)
+        | Record::SlotOpened(_)
+        | Record::SlotClosed(_) => None,
     }))
 }
 

@@ -20,6 +20,7 @@ mod released;
 mod sample;
 mod sealed;
 mod seals;
+mod signed;
 mod sshsig;
 mod stranger;
 mod tamper;
