@@ -68,6 +68,22 @@ pub fn read<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, Document
     })
 }
 
+/// Where a key of the outermost mapping stands, for an error about its value.
+pub fn place_of_key(bytes: &[u8], key: &str) -> Option<(u64, u64)> {
+    let source = std::str::from_utf8(bytes).ok()?;
+    for (number, line) in (1..).zip(source.lines()) {
+        for (at, _) in line.match_indices(key) {
+            let before = line[..at].trim_end_matches(['"', '\'']);
+            let after = line[at + key.len()..].trim_start_matches(['"', '\'']);
+            let is_first = before.trim().is_empty() || before.trim_end().ends_with(['{', ',']);
+            if is_first && after.trim_start().starts_with(':') {
+                return Some((number, before.chars().count() as u64 + 1));
+            }
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

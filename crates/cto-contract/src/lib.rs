@@ -7,6 +7,7 @@
 mod macros;
 
 pub mod addendum;
+pub mod admission;
 pub mod artifact;
 pub mod attestation;
 pub mod blocker;

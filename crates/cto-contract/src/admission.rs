@@ -1,0 +1,195 @@
+//! Records by which a person lets something in: an agent's source, its binary, a model, a provider class, a target.
+//!
+//! They are JSON or YAML, written by people and by `cto admit`. None holds a secret or the address of a model. The record
+//! says what is admitted; whether it fits a run is judged by the rules.
+
+mod binary;
+mod decision;
+mod model;
+mod source;
+mod target;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::document::{self, DocumentError};
+use crate::words::Lane;
+
+pub use binary::{BinaryAdmission, BinarySchema, IdentityCheck};
+pub use decision::{DecisionSchema, DecisionStatus, PastDecision, ProviderClass, ProviderDecision};
+pub use model::{ModelAdmission, ModelSchema};
+pub use source::{ExecutionMode, Registry, SourceAdmission, SourceKind, SourceSchema};
+pub use target::{ForbiddenPath, TargetAdmission, TargetSchema};
+pub use words::{
+    AbsolutePath, ClassWord, ExactVersion, GitUrl, Integrity, ModelName, Note, ProviderName,
+    RecordDate,
+};
+
+wire_enum! {
+    /// What a record is about, in the order in which the gates ask for them.
+    pub enum AdmissionKind {
+        Source = "source",
+        Binary = "binary",
+        Model = "model",
+        Decision = "decision",
+        Target = "target",
+    }
+}
+
+wire_enum! {
+    /// Whether a record lets its subject in.
+    pub enum AdmissionStatus { Admitted = "admitted", NotAdmitted = "not_admitted" }
+}
+
+impl Default for AdmissionStatus {
+    fn default() -> Self {
+        Self::NotAdmitted
+    }
+}
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admission {
+    Source(SourceAdmission),
+    Binary(BinaryAdmission),
+    Model(ModelAdmission),
+    Decision(ProviderDecision),
+    Target(TargetAdmission),
+}
+
+impl AdmissionKind {
+    /// Tells by its content what a document is a record of; none where it is none.
+    pub fn of(document: &Value) -> Option<Self> {
+        let tag = document.get("schema").and_then(Value::as_str);
+        let tagged = Self::ALL.iter().copied().find(|k| tag == Some(k.schema()));
+        if tag.is_some() {
+            return tagged;
+        }
+        let has = |names: &[&str]| names.iter().all(|name| document.get(name).is_some());
+        [
+            (Self::Target, &["target_repository_path"][..]),
+            (Self::Decision, &["decision_status"]),
+            (Self::Binary, &["lane", "sha256"]),
+            (Self::Source, &["lane", "kind"]),
+            (Self::Model, &["provider", "model"]),
+        ]
+        .into_iter()
+        .find(|(_, names)| has(names))
+        .map(|(kind, _)| kind)
+    }
+
+    /// The schema tag of its records.
+    pub const fn schema(self) -> &'static str {
+        match self {
+            Self::Source => SourceSchema::VALUE,
+            Self::Binary => BinarySchema::VALUE,
+            Self::Model => ModelSchema::VALUE,
+            Self::Decision => DecisionSchema::VALUE,
+            Self::Target => TargetSchema::VALUE,
+        }
+    }
+}
+
+impl Admission {
+    /// Reads a record of a kind from JSON or YAML: unknown fields, wrong types and words are errors at their line.
+    pub fn read(kind: AdmissionKind, name: &str, bytes: &[u8]) -> Result<Self, DocumentError> {
+        let record = match kind {
+            AdmissionKind::Source => Self::Source(document::read(name, bytes)?),
+            AdmissionKind::Binary => Self::Binary(document::read(name, bytes)?),
+            AdmissionKind::Model => Self::Model(document::read(name, bytes)?),
+            AdmissionKind::Decision => Self::Decision(document::read(name, bytes)?),
+            AdmissionKind::Target => Self::Target(document::read(name, bytes)?),
+        };
+        match record.first_fault() {
+            None => Ok(record),
+            Some((field, why)) => {
+                let (line, column) = document::place_of_key(bytes, field).unwrap_or((1, 1));
+                Err(DocumentError {
+                    name: name.to_owned(),
+                    line,
+                    column,
+                    message: format!("`{field}` {why}"),
+                })
+            }
+        }
+    }
+
+    /// The skeleton of a record, which admits nothing.
+    pub fn template(kind: AdmissionKind, lane: Lane) -> Self {
+        match kind {
+            AdmissionKind::Source => Self::Source(SourceAdmission::template(lane)),
+            AdmissionKind::Binary => Self::Binary(BinaryAdmission::template(lane)),
+            AdmissionKind::Model => Self::Model(ModelAdmission::default()),
+            AdmissionKind::Decision => Self::Decision(ProviderDecision::template(lane)),
+            AdmissionKind::Target => Self::Target(TargetAdmission::template()),
+        }
+    }
+
+    pub const fn kind(&self) -> AdmissionKind {
+        match self {
+            Self::Source(_) => AdmissionKind::Source,
+            Self::Binary(_) => AdmissionKind::Binary,
+            Self::Model(_) => AdmissionKind::Model,
+            Self::Decision(_) => AdmissionKind::Decision,
+            Self::Target(_) => AdmissionKind::Target,
+        }
+    }
+
+    /// Whether it says that its subject is let in. A decision is no admission: it says what was decided.
+    pub fn is_admitted(&self) -> bool {
+        match self {
+            Self::Source(record) => record.status == AdmissionStatus::Admitted,
+            Self::Binary(record) => record.status == AdmissionStatus::Admitted,
+            Self::Model(record) => record.status == AdmissionStatus::Admitted,
+            Self::Decision(record) => record.decision_status != DecisionStatus::NotDecided,
+            Self::Target(record) => record.admission_status == AdmissionStatus::Admitted,
+        }
+    }
+
+    /// What it is about, in one short text without a path.
+    pub fn subject(&self) -> String {
+        match self {
+            Self::Source(record) => format!("{}: {}", record.lane, record.pinned()),
+            Self::Binary(record) => format!("{}: {}", record.lane, record.version),
+            Self::Model(record) => format!("{}/{}", record.provider, record.model),
+            Self::Decision(record) => {
+                let (provider, model) = (&record.provider, &record.model);
+                format!("{}: {provider}/{model}", record.lane)
+            }
+            Self::Target(record) => record.id().unwrap_or_default(),
+        }
+    }
+
+    /// What no type could refuse: fields that contradict each other. The field, and what is wrong with it.
+    fn first_fault(&self) -> Option<(&'static str, String)> {
+        match self {
+            Self::Source(record) => record.first_fault(),
+            Self::Binary(record) => record.first_fault(),
+            Self::Model(record) => record.first_fault(),
+            Self::Decision(record) => record.first_fault(),
+            Self::Target(record) => record.first_fault(),
+        }
+    }
+}
+
+/// Written as the record itself.
+impl Serialize for Admission {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Source(record) => record.serialize(serializer),
+            Self::Binary(record) => record.serialize(serializer),
+            Self::Model(record) => record.serialize(serializer),
+            Self::Decision(record) => record.serialize(serializer),
+            Self::Target(record) => record.serialize(serializer),
+        }
+    }
+}
+
+/// The first field of an admitted record that is empty and may not be.
+fn first_empty(fields: &[(&'static str, bool)]) -> Option<(&'static str, String)> {
+    let empty = fields.iter().find(|(_, is_empty)| *is_empty)?;
+    Some((empty.0, "is empty, and the record is admitted".to_owned()))
+}

@@ -1,0 +1,89 @@
+//! The admission of an agent's binary: one file, by its digest.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AbsolutePath, AdmissionStatus, Note, RecordDate, first_empty};
+use crate::ids::Digest;
+use crate::words::Lane;
+
+wire_const! {
+    /// Schema tag of a binary admission.
+    pub struct BinarySchema: &'static str = "cto.admission.binary/v1"
+}
+
+/// How the program was recognised when it was admitted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IdentityCheck {
+    /// What was asked, such as `ca --help`.
+    pub command: Note,
+    /// The first line of what it answered.
+    pub answer: Note,
+}
+
+/// One program file that a person let in. Another digest is another identity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BinaryAdmission {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<BinarySchema>,
+    pub status: AdmissionStatus,
+    pub lane: Lane,
+    /// The file itself, with no link left in it.
+    pub path: AbsolutePath,
+    pub version: Note,
+    /// How it was built or installed.
+    #[serde(default)]
+    pub build_command: Note,
+    #[serde(default)]
+    pub toolchain_versions: BTreeMap<String, Note>,
+    pub sha256: Option<Digest>,
+    #[serde(default)]
+    pub build_time: RecordDate,
+    pub identity_check: IdentityCheck,
+    /// How it is started, such as `ca run --task <stem>.task.json --mode unattended`.
+    #[serde(default)]
+    pub command_shape: Note,
+    #[serde(default)]
+    pub approval_source: Note,
+    #[serde(default)]
+    pub review_trigger: Note,
+}
+
+impl BinaryAdmission {
+    pub(super) fn template(lane: Lane) -> Self {
+        Self {
+            schema: Some(BinarySchema),
+            status: AdmissionStatus::NotAdmitted,
+            lane,
+            path: AbsolutePath::default(),
+            version: Note::default(),
+            build_command: Note::default(),
+            toolchain_versions: BTreeMap::new(),
+            sha256: None,
+            build_time: RecordDate::default(),
+            identity_check: IdentityCheck::default(),
+            command_shape: Note::default(),
+            approval_source: Note::default(),
+            review_trigger: Note::default(),
+        }
+    }
+
+    pub(super) fn first_fault(&self) -> Option<(&'static str, String)> {
+        if self.status == AdmissionStatus::NotAdmitted {
+            return None;
+        }
+        first_empty(&[
+            ("path", self.path.is_empty()),
+            ("version", self.version.is_empty()),
+            ("sha256", self.sha256.is_none()),
+            (
+                "identity_check",
+                self.identity_check.command.is_empty() || self.identity_check.answer.is_empty(),
+            ),
+        ])
+    }
+}
