@@ -41,12 +41,11 @@ wire_enum! {
 
 wire_enum! {
     /// Whether a record lets its subject in.
-    pub enum AdmissionStatus { Admitted = "admitted", NotAdmitted = "not_admitted" }
-}
-
-impl Default for AdmissionStatus {
-    fn default() -> Self {
-        Self::NotAdmitted
+    #[derive(Default)]
+    pub enum AdmissionStatus {
+        Admitted = "admitted",
+        #[default]
+        NotAdmitted = "not_admitted",
     }
 }
 

@@ -111,6 +111,10 @@ pub struct LaneTraits {
     pub baseline_checks: BaselineChecks,
     /// First stage at which its source must be admitted; none for what is part of the harness.
     pub source_admission_from: Option<Stage>,
+    /// First stage at which a person must have decided its provider; none for a lane without a model.
+    pub decision_from: Option<Stage>,
+    /// A word that its program says of itself when it is asked who it is; empty where it says none.
+    pub identity_word: &'static str,
     pub meters: Meters,
     pub wire: LaneWire,
     pub workspace_git: WorkspaceGit,
@@ -131,6 +135,8 @@ impl Lane {
             ladder: LadderRule::Climbs,
             baseline_checks: BaselineChecks::First,
             source_admission_from: Some(Stage::COPIED_REPOSITORY),
+            decision_from: Some(Stage::DISPOSABLE),
+            identity_word: "",
             meters: Meters::RequestsAndTokens,
             wire: LaneWire::Any,
             workspace_git: WorkspaceGit::AsSource,
@@ -146,6 +152,7 @@ impl Lane {
                 ladder: LadderRule::Ruler,
                 baseline_checks: BaselineChecks::Beside,
                 source_admission_from: None,
+                decision_from: None,
                 meters: Meters::Nothing,
                 wire: LaneWire::Nothing,
                 ..INSTALLED
@@ -160,6 +167,9 @@ impl Lane {
                 is_built_in: true,
                 gating: Gating::Environment,
                 program: ProgramSource::Installed("ca"),
+                decision_from: Some(Stage::FIRST),
+                // The npm package `case` is another program.
+                identity_word: "Usage: ca",
                 wire: LaneWire::Only(Wire::ChatCompletions),
                 workspace_git: WorkspaceGit::Always,
                 state_paths: &[".case/"],
@@ -167,6 +177,7 @@ impl Lane {
             },
             Self::Codex => LaneTraits {
                 program: ProgramSource::Installed("codex"),
+                identity_word: "codex",
                 wire: LaneWire::Only(Wire::Responses),
                 residue: &[".codex/"],
                 ..INSTALLED
@@ -179,6 +190,7 @@ impl Lane {
             },
             Self::Claude => LaneTraits {
                 program: ProgramSource::Installed("claude"),
+                identity_word: "Claude",
                 wire: LaneWire::Only(Wire::Messages),
                 residue: &[".claude/"],
                 ..INSTALLED

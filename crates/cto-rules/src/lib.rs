@@ -4,6 +4,7 @@
 //! backend is [`eligibility::ExecutionGrant`], which only [`eligibility::decide`] can make.
 
 pub mod actions;
+pub mod admission;
 pub mod advice;
 pub mod checks;
 pub mod claims;

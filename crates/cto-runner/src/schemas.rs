@@ -50,6 +50,11 @@ macro_rules! registry {
 
 registry! {
     "addendum" read cto_contract::addendum::Addendum, "Payload of an addendum beside a pack";
+    "admission-binary" read cto_contract::admission::BinaryAdmission, "Admission of an agent's binary";
+    "admission-decision" read cto_contract::admission::ProviderDecision, "Decision about a lane's provider";
+    "admission-model" read cto_contract::admission::ModelAdmission, "Admission of a provider and its model";
+    "admission-source" read cto_contract::admission::SourceAdmission, "Admission of an agent's source";
+    "admission-target" read cto_contract::admission::TargetAdmission, "Admission of a target repository";
     "case" read cto_contract::case::CaseFile, "case.yaml";
     "case-show" written out::CaseOutput, "Output of `cto cases <id>`";
     "cases" written out::CasesOutput, "Output of `cto cases`";

@@ -1,0 +1,78 @@
+//! Whether the program of a lane is the one that was let in.
+
+use cto_contract::admission::{AdmissionKind, AdmissionStatus, BinaryAdmission};
+use cto_contract::ids::Digest;
+use cto_contract::words::Lane;
+
+use super::{Moment, Records, Standing, Stored};
+
+/// The program of a lane, as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramSeen {
+    /// With no link left in it.
+    pub path: String,
+    pub is_executable: bool,
+    /// It lies where anybody may put files.
+    pub is_temporary: bool,
+    pub digest: Digest,
+}
+
+/// The record that lets a program in, or why none does. `seen` is none where there is no program.
+pub fn judge<'a>(
+    records: &'a Records,
+    lane: Lane,
+    seen: Option<&ProgramSeen>,
+    moment: Moment,
+) -> Result<&'a Stored<BinaryAdmission>, String> {
+    let own = || records.binaries.iter().filter(|b| b.record.lane == lane);
+    if own().any(|b| b.record.status == AdmissionStatus::NotAdmitted) {
+        return Err(format!(
+            "a record says that the binary of {lane} is not admitted"
+        ));
+    }
+    let Some(seen) = seen else {
+        return Err(format!("the program of {lane} is missing"));
+    };
+    if seen.is_temporary {
+        return Err("the program lies under a temporary directory".to_owned());
+    }
+    if !seen.is_executable {
+        return Err("the program can't be executed".to_owned());
+    }
+    let mut first = None;
+    for stored in own() {
+        match fits(stored, lane, seen, moment) {
+            Ok(()) => return Ok(stored),
+            Err(why) => first = first.or(Some(why)),
+        }
+    }
+    Err(
+        first.unwrap_or_else(|| match records.bad_of(AdmissionKind::Binary, lane) {
+            Some(why) => format!("its record can't be used: {why}"),
+            None => format!("no record admits the binary of {lane}"),
+        }),
+    )
+}
+
+fn fits(
+    stored: &Stored<BinaryAdmission>,
+    lane: Lane,
+    seen: &ProgramSeen,
+    moment: Moment,
+) -> Result<(), String> {
+    let record = &stored.record;
+    if record.path.as_str() != seen.path {
+        return Err("the record is stale: it is about a program at another path".to_owned());
+    }
+    if record.sha256.as_ref() != Some(&seen.digest) {
+        return Err("the program's digest changed: it is another one now".to_owned());
+    }
+    let word = lane.traits().identity_word;
+    if !record.identity_check.answer.as_str().contains(word) {
+        return Err(format!(
+            "wrong identity: the program did not answer with \"{word}\" when it was admitted"
+        ));
+    }
+    let standing = Standing::of(record.review_trigger.as_str(), stored.seal, moment);
+    standing.into_refusal().map_or(Ok(()), Err)
+}
