@@ -191,12 +191,16 @@ pub fn check_diff(contract: &TaskContract, entries: &[PatchEntry]) -> DiffChecke
             "the contract requires a change and nothing changed",
         ));
     }
-    if !refused.is_empty() {
-        blockers.push(Blocker::new(
+    if let Some(first) = refused.first() {
+        let mut blocker = Blocker::new(
             BlockerCode::DisallowedFileChange,
-            refused.first().map_or("", |s| s.path.as_str()),
+            &first.path,
             refusal_message(&refused),
-        ));
+        );
+        if let Some(hint) = refusal_hint(first.scope) {
+            blocker.hint = hint.to_owned();
+        }
+        blockers.push(blocker);
     }
     DiffChecked {
         changed_files: scopes.iter().map(|s| s.path.clone()).collect(),
@@ -216,6 +220,25 @@ fn is_forbidding(scope: Scope) -> bool {
         | Scope::SteeringFile
         | Scope::NeverAllowable => true,
         Scope::Allowed | Scope::NotAllowed | Scope::NotUtf8 => false,
+    }
+}
+
+/// What to do about a path, where a wider `allowed_paths` would not help: nothing else than these lets it change.
+fn refusal_hint(scope: Scope) -> Option<&'static str> {
+    match scope {
+        Scope::Forbidden => Some(
+            "take the path out of `forbidden_paths` in the contract if it was meant to change, else rerun",
+        ),
+        Scope::Frozen => Some(
+            "take the path out of `frozen_paths` in the contract if it was meant to change, else rerun",
+        ),
+        Scope::RunnerFile | Scope::SteeringFile => Some(
+            "name this very path in `allowed_paths` if it was meant to change (a pattern does not do), else rerun",
+        ),
+        Scope::NeverAllowable | Scope::NotUtf8 => {
+            Some("no contract can allow this path: rerun without it")
+        }
+        Scope::Allowed | Scope::NotAllowed => None,
     }
 }
 

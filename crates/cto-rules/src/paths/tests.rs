@@ -334,6 +334,22 @@ fn a_change_is_refused_with_every_path_named() {
 }
 
 #[test]
+fn the_hint_of_a_refused_path_names_what_would_allow_it() {
+    let contract = contract(&["ok/"], &["ok/no"], &["ok/still"]);
+    let hint = |path: &[u8]| {
+        let checked = check_diff(&contract, &[added(path, MODE_FILE, None)]);
+        checked.blockers[0].hint.clone()
+    };
+    insta::assert_snapshot!(hint(b"out"), @"widen `allowed_paths` in the contract if the path was meant, else rerun");
+    insta::assert_snapshot!(hint(b"ok/no"), @"take the path out of `forbidden_paths` in the contract if it was meant to change, else rerun");
+    insta::assert_snapshot!(hint(b"ok/still"), @"take the path out of `frozen_paths` in the contract if it was meant to change, else rerun");
+    insta::assert_snapshot!(hint(b"ok/conftest.py"), @"name this very path in `allowed_paths` if it was meant to change (a pattern does not do), else rerun");
+    insta::assert_snapshot!(hint(b"ok/AGENTS.md"), @"name this very path in `allowed_paths` if it was meant to change (a pattern does not do), else rerun");
+    insta::assert_snapshot!(hint(b"ok/.git/x"), @"no contract can allow this path: rerun without it");
+    insta::assert_snapshot!(hint(b"ok/\xff"), @"no contract can allow this path: rerun without it");
+}
+
+#[test]
 fn no_change_is_a_blocker_only_where_one_is_required() {
     let mut contract = contract(&["a"], &[], &[]);
     let codes = |c: &TaskContract| {
