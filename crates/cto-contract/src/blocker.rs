@@ -179,9 +179,26 @@ impl Blocker {
     }
 }
 
+/// Whether a backend had been started when a blocker was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    BeforeStart,
+    AfterStart,
+}
+
+impl BlockerCode {
+    /// The status that it gives a run. Another model than the admitted one blocks a start, and fails what was started.
+    pub const fn status_at(self, moment: Moment) -> RunStatus {
+        match (self, moment) {
+            (Self::ModelAdmissionMismatch, Moment::AfterStart) => RunStatus::Fail,
+            (_, Moment::BeforeStart | Moment::AfterStart) => self.row().status,
+        }
+    }
+}
+
 /// The verdict that a set of blockers gives: any failure makes it `fail`, else any block `blocked`, else `pass`.
-pub fn status_of(blockers: &[Blocker]) -> RunStatus {
-    let statuses = || blockers.iter().map(|b| b.code.row().status);
+pub fn status_of(blockers: &[Blocker], moment: Moment) -> RunStatus {
+    let statuses = || blockers.iter().map(|b| b.code.status_at(moment));
     if statuses().any(|s| s == RunStatus::Fail) {
         RunStatus::Fail
     } else if blockers.is_empty() {
@@ -211,9 +228,13 @@ mod tests {
     fn a_failure_outranks_a_block_and_nothing_is_a_pass() {
         let fail = Blocker::new(BlockerCode::NoDiff, "", "x");
         let block = Blocker::new(BlockerCode::Timeout, "backend", "x");
-        assert_eq!(status_of(&[]), RunStatus::Pass);
-        assert_eq!(status_of(std::slice::from_ref(&block)), RunStatus::Blocked);
-        assert_eq!(status_of(&[block, fail]), RunStatus::Fail);
+        let status = |blockers: &[Blocker]| status_of(blockers, Moment::AfterStart);
+        assert_eq!(status(&[]), RunStatus::Pass);
+        assert_eq!(status(std::slice::from_ref(&block)), RunStatus::Blocked);
+        assert_eq!(status(&[block, fail]), RunStatus::Fail);
+        let other = [Blocker::new(BlockerCode::ModelAdmissionMismatch, "m", "x")];
+        assert_eq!(status_of(&other, Moment::BeforeStart), RunStatus::Blocked);
+        assert_eq!(status_of(&other, Moment::AfterStart), RunStatus::Fail);
     }
 
     #[test]

@@ -13,7 +13,8 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use cto_egress::{Api, Budget, Deadlines, Forwarder, Route, Secret, Terms, Upstream};
+use cto_contract::words::Wire;
+use cto_egress::{Budget, Deadlines, Forwarder, Route, Secret, Terms, Upstream};
 
 const PIECES: usize = 2_000;
 const ROUNDS: usize = 5;
@@ -88,7 +89,8 @@ fn main() {
         .unwrap()
         .with_key(Secret::new("sk-measured").ok());
     let terms = Terms {
-        apis: Api::ALL.to_vec(),
+        wires: Wire::ALL.to_vec(),
+        model: None,
         budget: Budget::default(),
         deadlines: Deadlines::default(),
     };

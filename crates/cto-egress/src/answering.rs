@@ -11,20 +11,17 @@ pub(crate) fn failure(end: ExchangeEnd) -> (u16, &'static str) {
         ExchangeEnd::UpstreamMalformed => (502, "the model endpoint's answer is malformed"),
         ExchangeEnd::UpstreamCut => (502, "the model endpoint's answer ended early"),
         ExchangeEnd::Unreachable => (502, "the model endpoint can't be reached"),
+        ExchangeEnd::ConnectionRefused => (502, "nobody listens at the model endpoint"),
+        ExchangeEnd::BadCertificate => (
+            502,
+            "the model endpoint's certificate does not vouch for its name",
+        ),
         ExchangeEnd::Stopped => (503, "the run is over"),
         ExchangeEnd::Answered
         | ExchangeEnd::Refused
         | ExchangeEnd::BudgetCut
         | ExchangeEnd::AgentLeft => (502, "the model endpoint failed"),
     }
-}
-
-/// An error in the shape that clients of these calls understand.
-pub(crate) fn error_body(kind: &str, code: &str, words: &str) -> Vec<u8> {
-    let error = serde_json::json!({
-        "error": { "message": words, "type": kind, "param": null, "code": code }
-    });
-    error.to_string().into_bytes()
 }
 
 /// `is_own`: the body is ours, and there is no use in trying again.
@@ -38,6 +35,9 @@ pub(crate) fn head_of(
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
+    if status == 426 {
+        head.push_str("upgrade: HTTP/1.1\r\n");
+    }
     if is_own {
         head.push_str("content-type: application/json\r\n");
         if !headers.iter().any(|(name, _)| *name == "x-should-retry") {
@@ -46,7 +46,10 @@ pub(crate) fn head_of(
     }
     match framing {
         AnswerFraming::Length(length) => head.push_str(&format!("content-length: {length}\r\n")),
-        AnswerFraming::Chunked => head.push_str("transfer-encoding: chunked\r\n"),
+        // Here the end is always said.
+        AnswerFraming::Chunked | AnswerFraming::Close => {
+            head.push_str("transfer-encoding: chunked\r\n");
+        }
     }
     head.push_str("connection: close\r\n\r\n");
     head.into_bytes()

@@ -6,9 +6,11 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::api::Api;
+use cto_contract::words::Wire;
+
 use crate::reach;
 use crate::refusal::{Objection, Refusal};
+use crate::wires;
 
 /// Most keys of the object.
 const KEYS_MAX: usize = 256;
@@ -23,8 +25,13 @@ pub(crate) struct Inspected {
     pub(crate) is_streamed: bool,
 }
 
-/// Looks at a body and writes it anew. Values keep their own bytes: not even the order of a schema's keys changes.
-pub(crate) fn inspect(api: Api, bytes: &[u8]) -> Result<Inspected, Objection> {
+/// Looks at a body and writes it anew. Values keep their own bytes: not even the order of a schema's keys changes. `pinned` is
+/// the only model that may be asked for.
+pub(crate) fn inspect(
+    wire: Wire,
+    pinned: Option<&str>,
+    bytes: &[u8],
+) -> Result<Inspected, Objection> {
     let Fields(fields) = serde_json::from_slice(bytes).map_err(|error| {
         let repeated = error.to_string().starts_with(REPEATED);
         if repeated {
@@ -33,7 +40,8 @@ pub(crate) fn inspect(api: Api, bytes: &[u8]) -> Result<Inspected, Objection> {
             Refusal::BadJson
         }
     })?;
-    reach::check(api, bytes)?;
+    let row = wires::row(wire);
+    reach::check(row.reach, bytes)?;
     let value = |name: &str| {
         let found = fields.iter().find(|(key, _)| key == name);
         found.map(|(_, raw)| raw.get()).filter(|raw| *raw != "null")
@@ -51,8 +59,14 @@ pub(crate) fn inspect(api: Api, bytes: &[u8]) -> Result<Inspected, Objection> {
         .map(serde_json::from_str::<String>)
         .transpose()
         .map_err(|_| Refusal::BadField)?;
-    let wants_usage = is_streamed && api == Api::ChatCompletions;
-    let options = if wants_usage {
+    if let Some(pinned) = pinned.filter(|pinned| model.as_deref() != Some(*pinned)) {
+        return Err(Objection {
+            refusal: Refusal::ModelMismatch,
+            subject: Some(model.map_or_else(|| "no model".to_owned(), |name| shown(&name))),
+            remedy: Some(format!("ask for `{}`", shown(pinned))),
+        });
+    }
+    let options = if is_streamed && row.asks_for_usage {
         Some(with_usage(value("stream_options"))?)
     } else {
         None
@@ -99,7 +113,7 @@ fn with_usage(options: Option<&str>) -> Result<String, Refusal> {
     Ok(format!("{{{}}}", kept.join(",")))
 }
 
-fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     let short: String = name.chars().take(MODEL_CHARS_MAX).collect();
     short.escape_debug().to_string()
 }
@@ -143,7 +157,7 @@ mod tests {
     use super::*;
 
     fn chat(body: &str) -> String {
-        seen(inspect(Api::ChatCompletions, body.as_bytes()))
+        seen(inspect(Wire::ChatCompletions, None, body.as_bytes()))
     }
 
     fn seen(inspected: Result<Inspected, Objection>) -> String {
@@ -192,8 +206,29 @@ mod tests {
         for (body, expected) in cases {
             assert_eq!(chat(body), expected, "{body}");
         }
-        let responses = inspect(Api::Responses, br#"{"stream":true}"#);
+        let responses = inspect(Wire::Responses, None, br#"{"stream":true}"#);
         assert_eq!(seen(responses), r#"{"stream":true} model=- streamed=true"#);
+    }
+
+    #[test]
+    fn a_model_that_is_not_the_pinned_one_is_refused_by_name_and_with_the_remedy() {
+        let told = |body: &str| match inspect(Wire::Messages, Some("m-1"), body.as_bytes()) {
+            Ok(found) => found.model.unwrap_or_default(),
+            Err(objection) => format!(
+                "{} {} {}",
+                objection.refusal.as_str(),
+                objection.subject.unwrap_or_default(),
+                objection.remedy.unwrap_or_default()
+            ),
+        };
+        assert_eq!(told(r#"{"model":"m-1"}"#), "m-1");
+        assert_eq!(
+            told(r#"{"model":"M-1"}"#),
+            "model_mismatch M-1 ask for `m-1`"
+        );
+        for none in ["{}", r#"{"model":null}"#] {
+            assert_eq!(told(none), "model_mismatch no model ask for `m-1`");
+        }
     }
 
     proptest! {
@@ -208,14 +243,14 @@ mod tests {
                 .map(|key| (key.clone(), number.into()))
                 .collect();
             let body = serde_json::Value::Object(object);
-            let found = inspect(Api::Responses, body.to_string().as_bytes()).unwrap();
+            let found = inspect(Wire::Responses, None, body.to_string().as_bytes()).unwrap();
             let again: serde_json::Value = serde_json::from_slice(&found.bytes).unwrap();
             prop_assert_eq!(again, body);
         }
 
         #[test]
         fn any_bytes_are_looked_at_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            inspect(Api::ChatCompletions, &bytes).ok();
+            inspect(Wire::ChatCompletions, Some("m"), &bytes).ok();
         }
     }
 }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use cto_contract::words::Wire;
 use rustix::event::{PollFd, PollFlags};
 
-use crate::api::Api;
 use crate::budget::Budget;
 use crate::conceal::Telling;
 use crate::exchange::{self, Visit};
@@ -19,7 +19,7 @@ use crate::meter::Meter;
 use crate::record::Traffic;
 use crate::request::Doorway;
 use crate::room::Room;
-use crate::wire::StopSign;
+use crate::socket::StopSign;
 
 /// Connections that are served at once; one more is answered that there are too many.
 const CONNECTIONS_MAX: usize = 32;
@@ -38,6 +38,8 @@ pub struct Deadlines {
     pub idle: Duration,
     /// For an agent to take what it asked for.
     pub taking: Duration,
+    /// From when on an upstream counts as silent, if whoever waits for it is ended or gives up.
+    pub silence: Duration,
 }
 
 impl Default for Deadlines {
@@ -49,6 +51,7 @@ impl Default for Deadlines {
             answer: Duration::from_secs(600),
             idle: Duration::from_secs(300),
             taking: Duration::from_secs(60),
+            silence: Duration::from_secs(30),
         }
     }
 }
@@ -56,7 +59,9 @@ impl Default for Deadlines {
 /// What is offered, and how much of it.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    pub apis: Vec<Api>,
+    pub wires: Vec<Wire>,
+    /// The one model that may be asked for; any where none is named.
+    pub model: Option<String>,
     pub budget: Budget,
     pub deadlines: Deadlines,
 }
@@ -87,6 +92,7 @@ pub struct Forwarder {
 pub(crate) struct Shared {
     pub(crate) route: Route,
     pub(crate) door: Doorway,
+    pub(crate) model: Option<String>,
     pub(crate) deadlines: Deadlines,
     pub(crate) meter: Meter,
     pub(crate) room: Room,
@@ -117,8 +123,9 @@ impl Forwarder {
             route,
             door: Doorway {
                 port,
-                apis: terms.apis,
+                wires: terms.wires,
             },
+            model: terms.model,
             deadlines: terms.deadlines,
             meter: Meter::new(terms.budget),
             room: Room::default(),

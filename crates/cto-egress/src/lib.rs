@@ -2,19 +2,21 @@
 //!
 //! Invariants:
 //! - One connection carries one request. It is read by a strict parser, and what goes on is written anew from what was
-//!   understood: no byte of the agent's head, and no credential of its own, is passed through.
-//! - Method and path come from a closed list ([`Api`]), the upstream from [`Upstream`]; nothing that an agent sends, and no
+//!   understood: of the agent's head only the few plain headers that a wire needs go on, and no credential of its own.
+//! - Method, path and query come from a closed list ([`Api`]), the upstream from [`Upstream`]; nothing that an agent sends, and no
 //!   redirect, changes either. What would make the upstream itself reach out for the agent is refused.
 //! - Key and endpoint stand in no error, no record and no `Debug`.
 //! - Every wait has a deadline, every buffer a cap, and [`Forwarder::stop`] ends every thread whatever its peers do.
 //! - Tokens that could not be read from an answer are bounded from above, never taken for none.
 //!
-//! Absent on purpose: keep-alive, pipelining, compression, redirects, proxies, trailers, HTTP/1.0 and HTTP/2.
+//! Absent on purpose: keep-alive, pipelining, compression, redirects, proxies, trailers and HTTP/2.
 
+mod answer_reader;
 mod answering;
 mod api;
 mod body;
 mod budget;
+mod call;
 mod chunked;
 mod conceal;
 mod exchange;
@@ -22,6 +24,7 @@ mod forwarder;
 mod head;
 mod link;
 mod meter;
+mod outgoing;
 mod pieces;
 mod reach;
 mod record;
@@ -31,9 +34,9 @@ mod response;
 mod room;
 mod scripted;
 mod secret;
+mod socket;
 mod upstream;
-mod usage;
-mod wire;
+mod wires;
 
 pub use api::Api;
 pub use budget::{Budget, BudgetHit, BudgetName, unmeterable};

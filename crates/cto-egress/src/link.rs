@@ -11,8 +11,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use crate::socket::{Socket, StopSign};
 use crate::upstream::{Authorities, Upstream};
-use crate::wire::{StopSign, Wire};
 
 /// Most addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 8;
@@ -89,22 +89,22 @@ impl Route {
     pub(crate) fn connect(&self, stop: &StopSign, patience: Duration) -> io::Result<Link> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for &address in &self.addresses {
-            match Wire::connect(address, Arc::clone(stop), patience) {
-                Ok(wire) => return self.dress(wire),
-                Err(error) if crate::wire::is_stop(&error) => return Err(error),
+            match Socket::connect(address, Arc::clone(stop), patience) {
+                Ok(socket) => return self.dress(socket),
+                Err(error) if crate::socket::is_stop(&error) => return Err(error),
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    fn dress(&self, wire: Wire) -> io::Result<Link> {
+    fn dress(&self, socket: Socket) -> io::Result<Link> {
         let Some((config, name)) = &self.tls else {
-            return Ok(Link::Plain(wire));
+            return Ok(Link::Plain(socket));
         };
         let connection = ClientConnection::new(Arc::clone(config), name.clone());
         let connection = connection.map_err(io::Error::other)?;
-        let mut stream = StreamOwned::new(connection, wire);
+        let mut stream = StreamOwned::new(connection, socket);
         // Now, so that a bad certificate is known before a key is sent.
         while stream.conn.is_handshaking() {
             stream.conn.complete_io(&mut stream.sock)?;
@@ -154,14 +154,14 @@ fn client_config(authorities: &Authorities) -> Result<Arc<ClientConfig>, RouteEr
 /// An open connection to the upstream.
 #[derive(Debug)]
 pub(crate) enum Link {
-    Plain(Wire),
-    Tls(Box<StreamOwned<ClientConnection, Wire>>),
+    Plain(Socket),
+    Tls(Box<StreamOwned<ClientConnection, Socket>>),
 }
 
 impl Link {
-    pub(crate) fn wire(&mut self) -> &mut Wire {
+    pub(crate) fn socket(&mut self) -> &mut Socket {
         match self {
-            Self::Plain(wire) => wire,
+            Self::Plain(socket) => socket,
             Self::Tls(stream) => &mut stream.sock,
         }
     }
@@ -170,7 +170,7 @@ impl Link {
 impl Read for Link {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Plain(wire) => wire.read(buffer),
+            Self::Plain(socket) => socket.read(buffer),
             Self::Tls(stream) => stream.read(buffer),
         }
     }
@@ -179,14 +179,14 @@ impl Read for Link {
 impl Write for Link {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Plain(wire) => wire.write(bytes),
+            Self::Plain(socket) => socket.write(bytes),
             Self::Tls(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Plain(wire) => wire.flush(),
+            Self::Plain(socket) => socket.flush(),
             Self::Tls(stream) => stream.flush(),
         }
     }

@@ -121,9 +121,7 @@ impl Meter {
 
     pub(crate) fn record(&self, exchange: Exchange) {
         let mut state = self.state();
-        if exchange.refusal.is_some() {
-            state.traffic.refused += 1;
-        }
+        state.traffic.note(&exchange);
         let number = state.traffic.exchanges.len() as u64 + state.traffic.exchanges_dropped + 1;
         if state.traffic.exchanges.len() < EXCHANGES_MAX {
             state

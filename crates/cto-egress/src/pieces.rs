@@ -6,7 +6,7 @@ use crate::chunked::Chunked;
 use crate::link::Link;
 use crate::record::ExchangeEnd;
 use crate::response::{Answer, AnswerFraming, BadAnswer, parse_answer};
-use crate::wire::is_stop;
+use crate::socket::is_stop;
 
 /// What is read at once, and so the most that is ever held back of a stream.
 pub(crate) const PIECE_BYTES: usize = 16 * 1024;
@@ -33,7 +33,7 @@ impl Pieces {
             chunked: Chunked::default(),
             left: match framing {
                 AnswerFraming::Length(length) => length,
-                AnswerFraming::Chunked => 0,
+                AnswerFraming::Chunked | AnswerFraming::Close => 0,
             },
             rest,
         }
@@ -44,6 +44,7 @@ impl Pieces {
             let is_done = match self.framing {
                 AnswerFraming::Length(_) => self.left == 0,
                 AnswerFraming::Chunked => self.chunked.is_done(),
+                AnswerFraming::Close => false,
             };
             if is_done {
                 return Piece::End;
@@ -52,6 +53,7 @@ impl Pieces {
             if input.is_empty() {
                 input = vec![0; PIECE_BYTES];
                 match link.read(&mut input) {
+                    Ok(0) if self.framing == AnswerFraming::Close => return Piece::End,
                     Ok(0) => return Piece::Fault(ExchangeEnd::UpstreamCut),
                     Ok(count) => input.truncate(count),
                     Err(error) => return Piece::Fault(read_fault(&error)),
@@ -66,6 +68,7 @@ impl Pieces {
                     input.truncate(take);
                     data = input;
                 }
+                AnswerFraming::Close => data = input,
                 // What follows the end belongs to nobody: the connection is closed.
                 AnswerFraming::Chunked => {
                     if self.chunked.feed(&input, &mut data).is_err() {

@@ -9,16 +9,17 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use crate::api::Api;
 use crate::refusal::{Objection, Refusal};
 
 /// Most characters of a tool's name that a record keeps.
 const SUBJECT_CHARS_MAX: usize = 60;
 
 /// How the requests of one kind of API are read.
-struct Rules {
+pub(crate) struct Rules {
     /// Kinds of tools whose work is done by whoever asked, that is inside. Any other kind is refused.
     own_tools: &'static [&'static str],
+    /// The same by how they begin, where a date follows.
+    own_tools_dated: &'static [&'static str],
     /// Kinds that are the asker's own where they say `execution: client`.
     client_tools: &'static [&'static str],
     /// Keys of a tool that name a server of its own.
@@ -41,7 +42,7 @@ struct Rules {
     data_of_item: &'static [&'static str],
 }
 
-const OPENAI: Rules = Rules {
+pub(crate) const OPENAI: Rules = Rules {
     own_tools: &[
         "function",
         "custom",
@@ -51,6 +52,7 @@ const OPENAI: Rules = Rules {
         // A group of others, each of which is looked at.
         "namespace",
     ],
+    own_tools_dated: &[],
     client_tools: &["tool_search"],
     server_keys: &["server_url", "server_label", "connector_id"],
     hosted_at_top: &["prompt", "web_search"],
@@ -76,18 +78,39 @@ const OPENAI: Rules = Rules {
     data_of_item: &["arguments", "input"],
 };
 
-fn rules(api: Api) -> &'static Rules {
-    match api {
-        Api::ChatCompletions | Api::Responses | Api::Models => &OPENAI,
+pub(crate) const ANTHROPIC: Rules = Rules {
+    // A tool without a kind is the asker's own.
+    own_tools: &["custom"],
+    own_tools_dated: &["bash_", "text_editor_", "memory_"],
+    client_tools: &[],
+    server_keys: &["mcp_server_name"],
+    // A container of the provider's, with skills in it.
+    hosted_at_top: &["container"],
+    hosted: &["mcp_servers"],
+    tool_lists: &["tools"],
+    addresses: &["image_url", "file_url"],
+    sources: &["source"],
+    data_at_top: &["metadata", "output_config", "output_format"],
+    data_of_tool: &["input_schema", "input_examples"],
+    data_of_item: &["input"],
+};
+
+impl Rules {
+    fn is_own(&self, kind: &str) -> bool {
+        let dated = |begin: &&str| {
+            let rest = kind.strip_prefix(*begin);
+            rest.is_some_and(|date| date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit()))
+        };
+        self.own_tools.contains(&kind) || self.own_tools_dated.iter().any(dated)
     }
 }
 
 /// Refuses a body that would do so. Text that is no JSON is refused as such.
-pub(crate) fn check(api: Api, body: &[u8]) -> Result<(), Objection> {
+pub(crate) fn check(rules: &'static Rules, body: &[u8]) -> Result<(), Objection> {
     let mut found = None;
     let mut reader = serde_json::Deserializer::from_slice(body);
     let walk = Walk {
-        rules: rules(api),
+        rules,
         place: Place::Top,
         key: "",
         tool: &mut Tool::default(),
@@ -162,6 +185,7 @@ impl Walk<'_> {
         self.found.get_or_insert(Objection {
             refusal,
             subject: Some(short.escape_debug().to_string()),
+            remedy: None,
         });
     }
 
@@ -271,7 +295,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
             Place::ToolKind if self.rules.client_tools.contains(&text) => {
                 self.tool.client_kind = Some(text.to_owned());
             }
-            Place::ToolKind if !self.rules.own_tools.contains(&text) => {
+            Place::ToolKind if !self.rules.is_own(text) => {
                 self.object(Refusal::HostedTool, text);
             }
             Place::ToolExecution if text == "client" => self.tool.says_client = true,

@@ -33,12 +33,22 @@ macro_rules! refusals {
     };
 }
 
+impl Refusal {
+    /// Whether the agent asked for something that it may not have. A client that tries another protocol first does not.
+    #[must_use]
+    pub const fn counts(self) -> bool {
+        !matches!(self, Self::Upgrade)
+    }
+}
+
 /// A refusal, and what in the request it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Objection {
     pub(crate) refusal: Refusal,
     /// The agent's own word, escaped and cut.
     pub(crate) subject: Option<String>,
+    /// What to do, where it is more than the refusal's own words say.
+    pub(crate) remedy: Option<String>,
 }
 
 impl From<Refusal> for Objection {
@@ -46,6 +56,7 @@ impl From<Refusal> for Objection {
         Self {
             refusal,
             subject: None,
+            remedy: None,
         }
     }
 }
@@ -56,8 +67,8 @@ refusals! {
     BadRequestLine = "bad_request_line" 400 "the request line is not `METHOD path HTTP/1.1`",
     HttpVersion = "http_version" 505 "only HTTP/1.1 is spoken here",
     OddPath = "odd_path" 400 "the path holds empty, dotted or encoded segments",
-    Query = "query" 400 "no call here takes a query",
-    UnknownRoute = "unknown_route" 404 "this call is not offered: POST /v1/chat/completions, POST /v1/responses and GET /v1/models are",
+    Query = "query" 400 "this call does not take such a query",
+    UnknownRoute = "unknown_route" 404 "this call is not offered to this run",
     BadHeader = "bad_header" 400 "a header line is not `Name: value` in plain characters",
     FoldedHeader = "folded_header" 400 "a header goes on in a second line",
     BareLineEnd = "bare_line_end" 400 "a line does not end in CR LF",
@@ -68,7 +79,7 @@ refusals! {
     LengthAndEncoding = "length_and_encoding" 400 "Content-Length and Transfer-Encoding exclude each other",
     BadLength = "bad_length" 400 "Content-Length is not a plain number",
     BadTransferEncoding = "bad_transfer_encoding" 400 "the only Transfer-Encoding is chunked",
-    Upgrade = "upgrade" 400 "no other protocol is spoken here",
+    Upgrade = "upgrade" 426 "no other protocol is spoken here: ask again in plain HTTP/1.1",
     Expect = "expect" 417 "Expect is refused: send the body at once",
     Trailer = "trailer" 400 "trailers are refused",
     ContentEncoding = "content_encoding" 415 "a compressed body is refused",
@@ -86,6 +97,7 @@ refusals! {
     BackgroundWork = "background_work" 400 "work in the background cannot be metered",
     HostedTool = "hosted_tool" 403 "a tool that the provider runs itself would reach further than this run may; turn it off in the agent's settings, or offer a function that the agent runs",
     RemoteUrl = "remote_url" 403 "the provider would fetch an address for this run; send the data itself",
+    ModelMismatch = "model_mismatch" 403 "the run was admitted for another model",
     TooManyConnections = "too_many_connections" 503 "too many connections or too large requests are open at once",
     BudgetRequests = "budget_requests" 429 "the run's budget of requests is used up",
     BudgetBytes = "budget_bytes" 429 "the run's budget of bytes is used up",

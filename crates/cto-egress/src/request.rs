@@ -1,23 +1,49 @@
 //! The head of an agent's request, read by rules that leave no room for two readings. No I/O.
 
+use cto_contract::words::Wire;
+
 use crate::api::Api;
 use crate::head::{self, Head, HeadFault};
 use crate::refusal::Refusal;
+use crate::wires;
 
 /// Most bytes of a path or method that a record keeps.
 const SHOWN_BYTES_MAX: usize = 120;
+/// Longest value of a header that goes on.
+const PASSED_BYTES_MAX: usize = 1_000;
 
-/// What a listener answers to: its own port, and the calls it offers.
+/// What a listener answers to: its own port, and the calls of the wires that it offers.
 #[derive(Clone, Debug)]
 pub struct Doorway {
     pub port: u16,
-    pub apis: Vec<Api>,
+    pub wires: Vec<Wire>,
+}
+
+impl Doorway {
+    /// The wire of a call that every wire has, and of what is no call.
+    fn first_wire(&self) -> Wire {
+        self.wires.first().copied().unwrap_or(Wire::ChatCompletions)
+    }
+
+    /// The wire in whose shape a refusal of this path is put.
+    pub(crate) fn wire_at(&self, path: &str) -> Wire {
+        let path = path.split('?').next().unwrap_or_default();
+        let mut fits = Api::ALL.iter().filter(|api| api.path() == path);
+        let wire = fits.next().and_then(|api| api.wire());
+        let offered = wire.filter(|wire| self.wires.contains(wire));
+        offered.unwrap_or_else(|| self.first_wire())
+    }
 }
 
 /// A request that may go on, once its body has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub api: Api,
+    pub wire: Wire,
+    /// What stands behind the path, as it may go on.
+    pub query: Option<&'static str>,
+    /// The headers that go on.
+    pub passed: Vec<(&'static str, String)>,
     pub framing: Framing,
     /// Where the body begins.
     pub length: usize,
@@ -71,11 +97,23 @@ fn understand(head: &Head<'_>, door: &Doorway) -> Result<Request, Refusal> {
     if method == "CONNECT" {
         return Err(Refusal::ConnectMethod);
     }
-    let path = origin_path(target)?;
-    let api = Api::find(&door.apis, method, path).ok_or(Refusal::UnknownRoute)?;
+    let (path, query) = origin_path(target)?;
+    // Before the path is looked at: whoever asks on any path may fall back to plain HTTP then.
+    if head.headers.iter().any(is_upgrade) {
+        return Err(Refusal::Upgrade);
+    }
+    let api = Api::find(&Api::of(&door.wires), method, path).ok_or(Refusal::UnknownRoute)?;
+    let query = match query {
+        None => None,
+        Some(query) => Some(api.query(query).ok_or(Refusal::Query)?),
+    };
     let framing = headers(head, door, api)?;
+    let wire = wire_of(head, door, api);
     Ok(Request {
         api,
+        wire,
+        query,
+        passed: passed_headers(head, wire)?,
         framing,
         length: head.length,
     })
@@ -100,20 +138,58 @@ fn request_line(line: &str) -> Result<(&str, &str), Refusal> {
     }
 }
 
-/// Accepts a target that means the same to every reader: a plain absolute path.
-fn origin_path(target: &str) -> Result<&str, Refusal> {
+/// The wire of a call. One that every wire has is on that of the client's own headers.
+fn wire_of(head: &Head<'_>, door: &Doorway, api: Api) -> Wire {
+    let is_named = |wire: &&Wire| {
+        let own = wires::row(**wire).passed_headers;
+        let mut names = head.headers.iter().map(|(name, _)| name);
+        names.any(|name| own.iter().any(|own| name.eq_ignore_ascii_case(own)))
+    };
+    let named = || door.wires.iter().find(is_named).copied();
+    let wire = api.wire().or_else(named);
+    wire.unwrap_or_else(|| door.first_wire())
+}
+
+/// The headers that the wire passes on: one plain line each.
+fn passed_headers(head: &Head<'_>, wire: Wire) -> Result<Vec<(&'static str, String)>, Refusal> {
+    let mut passed: Vec<(&'static str, String)> = Vec::new();
+    for &(name, value) in &head.headers {
+        let known = wires::row(wire).passed_headers.iter();
+        let Some(known) = known.copied().find(|k| name.eq_ignore_ascii_case(k)) else {
+            continue;
+        };
+        if passed.iter().any(|(seen, _)| *seen == known) {
+            return Err(Refusal::RepeatedHeader);
+        }
+        let allowed = |b: &u8| b.is_ascii_alphanumeric() || b"-_., ".contains(b);
+        if value.len() > PASSED_BYTES_MAX || !value.iter().all(allowed) {
+            return Err(Refusal::BadHeader);
+        }
+        passed.push((known, String::from_utf8_lossy(value).into_owned()));
+    }
+    Ok(passed)
+}
+
+fn is_upgrade(&(name, value): &(&str, &[u8])) -> bool {
+    let is = |known: &str| name.eq_ignore_ascii_case(known);
+    is("upgrade") || is("http2-settings") || (is("connection") && has_word(value, b"upgrade"))
+}
+
+/// Accepts a target that means the same to every reader: a plain absolute path, and a query that is looked at later.
+fn origin_path(target: &str) -> Result<(&str, Option<&str>), Refusal> {
     if !target.starts_with('/') {
         return Err(Refusal::AbsoluteForm);
     }
-    if target.contains('?') {
-        return Err(Refusal::Query);
-    }
+    let (path, query) = match target.split_once('?') {
+        None => (target, None),
+        Some((path, query)) => (path, Some(query)),
+    };
     let plain = |segment: &str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
         !segment.is_empty() && segment != "." && segment != ".." && segment.bytes().all(allowed)
     };
-    if target.split('/').skip(1).all(plain) {
-        Ok(target)
+    if path.split('/').skip(1).all(plain) {
+        Ok((path, query))
     } else {
         Err(Refusal::OddPath)
     }
@@ -132,8 +208,6 @@ fn headers(head: &Head<'_>, door: &Doorway, api: Api) -> Result<Framing, Refusal
             "content-length" => &mut length,
             "transfer-encoding" => &mut encoding,
             "content-type" => &mut kind,
-            "upgrade" | "http2-settings" => return Err(Refusal::Upgrade),
-            "connection" if has_word(value, b"upgrade") => return Err(Refusal::Upgrade),
             "expect" => return Err(Refusal::Expect),
             "trailer" => return Err(Refusal::Trailer),
             "content-encoding" => return Err(Refusal::ContentEncoding),

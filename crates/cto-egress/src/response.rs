@@ -27,6 +27,8 @@ pub struct Answer {
 pub enum AnswerFraming {
     Length(u64),
     Chunked,
+    /// It ends with the connection, and so could have been cut anywhere: what it says must show that it is whole.
+    Close,
 }
 
 /// Why an answer is not passed on.
@@ -51,7 +53,7 @@ pub fn parse_answer(bytes: &[u8]) -> Result<Option<Answer>, BadAnswer> {
     let Some(head) = head::read_head(bytes)? else {
         return Ok(None);
     };
-    let status = status(head.first_line).ok_or(BadAnswer::Malformed)?;
+    let (version, status) = status(head.first_line).ok_or(BadAnswer::Malformed)?;
     match status {
         300..=399 => return Err(BadAnswer::Redirect),
         200..=299 | 400..=599 => {}
@@ -80,7 +82,9 @@ pub fn parse_answer(bytes: &[u8]) -> Result<Option<Answer>, BadAnswer> {
         }
     }
     let framing = match (length, encoding) {
-        (None, Some(encoding)) if encoding.eq_ignore_ascii_case(b"chunked") => {
+        (None, Some(encoding))
+            if version == Version::Http11 && encoding.eq_ignore_ascii_case(b"chunked") =>
+        {
             AnswerFraming::Chunked
         }
         (Some(length), None) => {
@@ -88,8 +92,8 @@ pub fn parse_answer(bytes: &[u8]) -> Result<Option<Answer>, BadAnswer> {
         }
         // It has no body by definition.
         (None, None) if status == 204 => AnswerFraming::Length(0),
-        // A body that ends when the connection does could have been cut anywhere.
-        (Some(_), Some(_)) | (None, Some(_) | None) => return Err(BadAnswer::Malformed),
+        (None, None) => AnswerFraming::Close,
+        (Some(_), Some(_)) | (None, Some(_)) => return Err(BadAnswer::Malformed),
     };
     let is_event_stream = headers.iter().any(|(name, value)| {
         let kind = value.split(';').next().unwrap_or_default().trim();
@@ -104,12 +108,24 @@ pub fn parse_answer(bytes: &[u8]) -> Result<Option<Answer>, BadAnswer> {
     }))
 }
 
-fn status(line: &str) -> Option<u16> {
-    let rest = line.strip_prefix("HTTP/1.1 ")?;
+/// What an upstream speaks. Small local servers speak the older one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    Http10,
+    Http11,
+}
+
+fn status(line: &str) -> Option<(Version, u16)> {
+    let (version, rest) = match line.split_once(' ')? {
+        ("HTTP/1.1", rest) => (Version::Http11, rest),
+        ("HTTP/1.0", rest) => (Version::Http10, rest),
+        _ => return None,
+    };
     let (code, reason) = rest.split_at_checked(3)?;
     let digits = code.bytes().all(|byte| byte.is_ascii_digit());
     let ends = reason.is_empty() || reason.starts_with(' ');
-    code.parse().ok().filter(|_| digits && ends)
+    let code = code.parse().ok().filter(|_| digits && ends)?;
+    Some((version, code))
 }
 
 fn plain_value(value: &[u8]) -> Option<String> {
@@ -165,8 +181,14 @@ mod tests {
             ),
             ("HTTP/1.1 101 Switching\n\n", "Malformed"),
             ("HTTP/1.1 100 Continue\n\n", "Malformed"),
-            ("HTTP/1.0 200 OK\nContent-Length: 2\n\n", "Malformed"),
-            ("HTTP/1.1 200 OK\n\n", "Malformed"),
+            ("HTTP/1.0 200 OK\nContent-Length: 2\n\n", "200 Length(2) []"),
+            ("HTTP/1.0 200 OK\n\n", "200 Close []"),
+            ("HTTP/1.1 200 OK\nConnection: close\n\n", "200 Close []"),
+            (
+                "HTTP/1.0 200 OK\nTransfer-Encoding: chunked\n\n",
+                "Malformed",
+            ),
+            ("HTTP/2 200 OK\nContent-Length: 2\n\n", "Malformed"),
             (
                 "HTTP/1.1 200 OK\nContent-Length: 2\nContent-Length: 2\n\n",
                 "Malformed",

@@ -21,7 +21,7 @@ use std::thread::{Builder, JoinHandle};
 use cto_contract::model_script::{ModelFault, ModelScript};
 use rustix::event::{PollFd, PollFlags};
 
-use crate::wire::StopSign;
+use crate::socket::StopSign;
 use serving::Visit;
 use turn::Turn;
 

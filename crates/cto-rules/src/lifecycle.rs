@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use cto_contract::blocker::{Blocker, BlockerCode, status_of};
+use cto_contract::blocker::{Blocker, BlockerCode, Moment, status_of};
 use cto_contract::event::{
     ApprovalConsumed, BackendFinished, DiffChecked, EligibilityDecided, EventKind, EventType,
     GateBlocked, PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered, RunStarted,
@@ -18,7 +18,7 @@ use cto_contract::time::Utc;
 use cto_contract::words::{Action, ApprovalStatus, FaultClass, Lane, RunStatus};
 
 use crate::order::{self, Shape};
-use crate::verdicts::{backend_blockers, left_behind};
+use crate::verdicts::{another_model, backend_blockers, left_behind, provider_fault};
 
 /// What a log says, folded.
 #[derive(Debug, Clone)]
@@ -228,6 +228,20 @@ impl RunState {
         }
     }
 
+    /// Whether its backend had been started.
+    pub const fn moment(&self) -> Moment {
+        match self.backend_started {
+            true => Moment::AfterStart,
+            false => Moment::BeforeStart,
+        }
+    }
+
+    /// Whether the change is recorded and not judged: the model's provider failed the agent.
+    fn is_left_unjudged(&self) -> bool {
+        let end = self.backend.as_ref();
+        end.is_some_and(|end| provider_fault(end).is_some())
+    }
+
     /// Whether the decision let a backend run.
     pub fn is_eligible(&self) -> bool {
         self.eligibility
@@ -286,6 +300,7 @@ pub fn next_step(state: &RunState) -> Next {
     let stopped = is_interrupted(state)
         || never_ran
         || blind
+        || (state.finished_steps.contains(&Step::Change) && state.is_left_unjudged())
         || state.gate_blocked.is_some()
         || (state.eligibility.is_some() && !state.is_eligible())
         || (!state.backend_started
@@ -361,6 +376,7 @@ pub fn conclude(state: &RunState) -> RunCompleted {
     }
     if let Some(end) = &state.backend {
         add(&left_behind(end));
+        add(another_model(end).as_slice());
     }
     if let Some(patch) = &state.patch {
         add(&patch.blockers);
@@ -399,7 +415,7 @@ pub fn conclude(state: &RunState) -> RunCompleted {
             Blocker::new(BlockerCode::MissingRequiredEvent, fault.event, sentence)
         }));
     }
-    verdict(without_effects(blockers), state.lane)
+    verdict(without_effects(blockers), state)
 }
 
 /// What a cause brings about by itself, and so says nothing more.
@@ -432,13 +448,14 @@ fn without_effects(blockers: Vec<Blocker>) -> Vec<Blocker> {
 }
 
 /// Turns blockers into the record that ends a log.
-fn verdict(blockers: Vec<Blocker>, lane: Lane) -> RunCompleted {
-    let status = status_of(&blockers);
+fn verdict(blockers: Vec<Blocker>, state: &RunState) -> RunCompleted {
+    let moment = state.moment();
+    let status = status_of(&blockers, moment);
     // The reason is that of the first blocker which has the run's status: a block never explains a failure.
-    let deciding = blockers.iter().find(|b| b.code.row().status == status);
+    let deciding = blockers.iter().find(|b| b.code.status_at(moment) == status);
     RunCompleted {
         status,
-        failure_reason: deciding.map(|b| b.failure_reason(lane)),
+        failure_reason: deciding.map(|b| b.failure_reason(state.lane)),
         fault_class: deciding.map_or(FaultClass::None, |b| b.code.row().fault),
         blockers,
     }

@@ -47,7 +47,7 @@ impl<'a> Shape<'a> {
             approval_required: (state.eligibility.as_ref())
                 .is_some_and(|e| e.decision.approval_required),
             lacks_approval: others.iter().any(lacks),
-            status: status_of(&others),
+            status: status_of(&others, state.moment()),
             recovered: state.recovered.is_some(),
         }
     }

@@ -6,6 +6,7 @@ mod change;
 mod faults;
 mod limits;
 mod pipeline;
+mod provider;
 mod setup;
 mod source;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub use change::{Application, ChangeFacts, CloneFacts, ExposedSecret, change, ma
 pub use faults::{Commands, DiskUnit, Fault, clock_went_back, fault, interrupted};
 pub use limits::{LimitFact, limit_hit};
 pub use pipeline::lacks_envelope;
+pub(crate) use provider::{another_model, provider_fault};
 pub use setup::setup;
 pub use source::{SourceFacts, SourceLook, can_be_proof, source};
 pub use verification::{

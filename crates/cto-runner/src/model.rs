@@ -9,7 +9,7 @@ use cto_agent::ModelAddress;
 use cto_contract::config::ProviderConfig;
 use cto_contract::event::AskedModel;
 use cto_contract::text::shorten;
-use cto_contract::words::{Lane, NetworkClass};
+use cto_contract::words::{Lane, NetworkClass, Wire};
 use cto_egress::{Api, Authorities, Budget, Route, Secret, Upstream};
 use cto_rules::eligibility::{AccessState, EndpointState};
 use cto_sandbox::{
@@ -38,9 +38,11 @@ pub(crate) fn address(lane: Lane, asked: Option<&AskedModel>) -> ModelAddress {
     }
 }
 
-/// The calls that an agent may make.
-pub(crate) fn apis() -> Vec<Api> {
-    Api::ALL.to_vec()
+/// The wires that a lane's agent may speak.
+pub(crate) fn wires(lane: Lane) -> Vec<Wire> {
+    let spoken = lane.traits().wire;
+    let all = Wire::ALL.iter().copied();
+    all.filter(|wire| spoken.allows(*wire)).collect()
 }
 
 /// A way to the model, and the words that give it away.
@@ -111,7 +113,7 @@ pub(crate) fn open(
 
 /// Caps that nobody could hold while a model is asked: there is no price list.
 pub(crate) fn unmeterable(limits: &cto_contract::task::Limits) -> Vec<String> {
-    let blind = cto_egress::unmeterable(&budget(limits), &apis());
+    let blind = cto_egress::unmeterable(&budget(limits), Api::ALL);
     let blind = blind.into_iter().map(|name| name.as_str().to_owned());
     let cost = limits.cost.map(|_| "cost".to_owned());
     blind.chain(cost).collect()

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use cto_contract::blocker::{Blocker, status_of};
+use cto_contract::blocker::{Blocker, Moment, status_of};
 use cto_contract::event::RunEvent;
 use cto_contract::outputs::{PlanOutput, PlanTag};
 use cto_rules::lifecycle::RunState;
@@ -84,7 +84,7 @@ fn planned(state: &RunState) -> PlanOutput {
         .unzip();
     PlanOutput {
         schema_version: PlanTag,
-        status: status_of(&blockers),
+        status: status_of(&blockers, Moment::BeforeStart),
         decision: state.eligibility.as_ref().map(|e| e.decision.clone()),
         plan,
         identity,

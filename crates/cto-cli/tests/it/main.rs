@@ -26,6 +26,7 @@ mod kills;
 mod live;
 mod load;
 mod model;
+mod model_faults;
 mod namespace;
 mod oracles;
 mod packs;

@@ -1,5 +1,7 @@
 //! What the log says of a backend: its start, what it said and used, and how it ended.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -188,8 +190,26 @@ pub struct ModelTraffic {
     pub tokens: Option<u64>,
     /// What was counted against a budget: where an answer names no tokens, its bytes.
     pub tokens_at_most: u64,
+    /// The same by kind, of the answers that name them.
+    #[serde(default)]
+    pub usage: TokenUsage,
     /// The models that were asked for, bounded.
     pub models: Vec<String>,
+    /// The models that answered, bounded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answered_by: Vec<String>,
+    /// The one model that could be asked for; absent where the run named none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned_model: Option<String>,
+    /// Requests for another one, all refused.
+    #[serde(default)]
+    pub model_mismatches: u64,
+    /// How often the provider did what wrong.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub faults: BTreeMap<ProviderFault, u64>,
+    /// The last of them, where no model answered well after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing_fault: Option<ProviderFault>,
     /// Exchanges that are counted and not listed.
     pub exchanges_dropped: u64,
 }

@@ -6,9 +6,15 @@ use serde_json::{Value, json};
 use super::*;
 
 fn seen(body: &str) -> String {
-    match check(Api::Responses, body.as_bytes()) {
+    seen_by(&OPENAI, body)
+}
+
+fn seen_by(rules: &'static Rules, body: &str) -> String {
+    match check(rules, body.as_bytes()) {
         Ok(()) => "ok".to_owned(),
-        Err(Objection { refusal, subject }) => match subject {
+        Err(Objection {
+            refusal, subject, ..
+        }) => match subject {
             Some(subject) => format!("{} {subject}", refusal.as_str()),
             None => refusal.as_str().to_owned(),
         },
@@ -134,6 +140,71 @@ fn honest_requests_pass_whatever_their_schemas_and_texts_say() {
     ];
     for body in bodies {
         assert_eq!(seen(&body.to_string()), "ok", "{body}");
+    }
+}
+
+#[test]
+fn the_messages_of_another_wire_are_no_way_out_either() {
+    let cases = [
+        (
+            r#"{"tools":[{"type":"web_search_20250305","name":"web_search"}]}"#,
+            "hosted_tool web_search_20250305",
+        ),
+        (
+            r#"{"tools":[{"type":"custom","name":"f"},{"name":"c","type":"code_execution_20250825"}]}"#,
+            "hosted_tool code_execution_20250825",
+        ),
+        (
+            r#"{"tools":[{"type":"computer_20250124","name":"computer"}]}"#,
+            "hosted_tool computer_20250124",
+        ),
+        (
+            r#"{"tools":[{"type":"web_fetch_20250910"}]}"#,
+            "hosted_tool web_fetch_20250910",
+        ),
+        (
+            r#"{"tools":[{"type":"mcp_toolset","mcp_server_name":"x"}]}"#,
+            "hosted_tool mcp_toolset",
+        ),
+        (
+            r#"{"tools":[{"type":"bash_x","name":"bash"}]}"#,
+            "hosted_tool bash_x",
+        ),
+        (
+            r#"{"mcp_servers":[{"type":"url","url":"https://x"}]}"#,
+            "hosted_tool mcp_servers",
+        ),
+        (
+            r#"{"container":{"skills":[{"type":"anthropic"}]}}"#,
+            "hosted_tool container",
+        ),
+        (
+            r#"{"messages":[{"content":[{"type":"image","source":{"type":"url","url":"https://x"}}]}]}"#,
+            "remote_url url",
+        ),
+        (
+            r#"{"messages":[{"content":[{"type":"tool_result","content":[{"type":"document","source":{"url":"https://x","type":"url"}}]}]}]}"#,
+            "remote_url url",
+        ),
+        (
+            r#"{"system":[{"type":"text","text":"x","tools":[{"type":"web_search_20250305"}]}]}"#,
+            "hosted_tool web_search_20250305",
+        ),
+    ];
+    for (body, expected) in cases {
+        assert_eq!(seen_by(&ANTHROPIC, body), expected, "{body}");
+    }
+    let schema = json!({"type": "object", "properties": {"mcp_servers": {"default": [{"url": "https://x"}]}}});
+    let honest = [
+        json!({"tools": [{"name": "f", "input_schema": schema}, {"type": "custom", "name": "g"}]}),
+        json!({"tools": [{"type": "bash_20250124", "name": "bash"}, {"type": "text_editor_20250728"}, {"type": "memory_20250818"}]}),
+        json!({"messages": [{"content": [{"type": "tool_use", "input": {"tools": [{"type": "mcp"}], "source": {"url": "https://x"}}}]}]}),
+        json!({"messages": [{"content": [{"type": "image", "source": {"type": "base64", "data": "AA"}}]}]}),
+        json!({"metadata": {"user_id": "x"}, "mcp_servers": [], "container": null}),
+        json!({"messages": [{"content": "see https://x with web_search_20250305"}]}),
+    ];
+    for body in honest {
+        assert_eq!(seen_by(&ANTHROPIC, &body.to_string()), "ok", "{body}");
     }
 }
 

@@ -17,7 +17,7 @@ use super::wire::Wire as Words;
 use super::{SCRIPTED_MODEL, Served, tool, turn};
 use crate::chunked::Chunked;
 use crate::head::{self, Head};
-use crate::wire::{Wire, wait};
+use crate::socket::{Socket, wait};
 
 const JSON: &str = "application/json";
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -30,7 +30,7 @@ const HUGE_BYTES: usize = 32 * 1024 * 1024;
 const BYTES_PER_TOKEN: u64 = 4;
 
 pub(super) struct Visit<'s> {
-    peer: Wire,
+    peer: Socket,
     stream: TcpStream,
     served: &'s Served,
 }
@@ -48,7 +48,7 @@ impl<'s> Visit<'s> {
     pub(super) fn new(stream: TcpStream, served: &'s Served) -> io::Result<Self> {
         let own = stream.try_clone()?;
         Ok(Self {
-            peer: Wire::new(stream, served.stop.clone(), PATIENCE)?,
+            peer: Socket::new(stream, served.stop.clone(), PATIENCE)?,
             stream: own,
             served,
         })

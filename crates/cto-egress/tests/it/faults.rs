@@ -23,11 +23,7 @@ fn a_malformed_answer_is_not_passed_on() {
             ExchangeEnd::UpstreamRedirect,
         ),
         (
-            "HTTP/1.0 200 OK\r\n\r\nhello",
-            ExchangeEnd::UpstreamMalformed,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\n\r\nhello",
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
             ExchangeEnd::UpstreamMalformed,
         ),
         (
@@ -66,6 +62,34 @@ fn an_answer_that_ends_early_does_not_look_whole() {
         answer.ends_with("data: x\n\n\r\n"),
         "no last chunk: {answer}"
     );
+}
+
+#[test]
+fn an_answer_that_ends_with_the_connection_is_whole_if_it_says_so() {
+    let body = r#"{"choices":[{"message":{"content":"hi"}}],"usage":{"total_tokens":3}}"#;
+    let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DONE]\n\n";
+    let answer_to = |version: &str, kind: &str, body: &str| {
+        let head = format!("HTTP/{version} 200 OK\r\nContent-Type: {kind}\r\n\r\n");
+        end_of(&Scripted::raw(&format!("{head}{body}")))
+    };
+    for version in ["1.0", "1.1"] {
+        for (kind, body) in [("application/json", body), ("text/event-stream", stream)] {
+            let (answer, end) = answer_to(version, kind, body);
+            assert_eq!(end, ExchangeEnd::Answered, "{version} {kind}");
+            assert!(answer.contains("transfer-encoding: chunked"), "{answer}");
+            assert!(
+                answer.contains(body) && answer.ends_with("\r\n0\r\n\r\n"),
+                "{answer}"
+            );
+            // Where it could have been cut, it was.
+            let (answer, end) = answer_to(version, kind, &body[..body.len() / 2]);
+            assert_eq!(end, ExchangeEnd::UpstreamCut, "{version} {kind}");
+            assert!(
+                !answer.ends_with("\r\n0\r\n\r\n"),
+                "no last chunk: {answer}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -124,7 +148,7 @@ fn an_endpoint_that_is_not_there_is_said_so_without_its_name() {
     assert_eq!(verdict(&answer), "502 upstream_error");
     assert!(!answer.contains(&port.to_string()), "{answer}");
     let traffic = forwarder.stop();
-    assert_eq!(traffic.exchanges[0].end, ExchangeEnd::Unreachable);
+    assert_eq!(traffic.exchanges[0].end, ExchangeEnd::ConnectionRefused);
     assert_eq!(
         traffic.tokens,
         Some(0),

@@ -44,7 +44,7 @@ fn a_call_is_written_anew_with_the_key_and_nothing_of_the_agents_head() {
     let exchange = serde_json::to_value(&traffic.exchanges[0]).unwrap();
     let mut exchange = exchange.as_object().unwrap().clone();
     exchange.remove("millis");
-    insta::assert_snapshot!(serde_json::to_string(&exchange).unwrap(), @r#"{"end":"answered","method":"POST","model":"m-1","number":1,"path":"/v1/chat/completions","request_bytes":29,"response_bytes":34,"status":200,"streamed":false,"tokens":9,"tokens_at_most":9}"#);
+    insta::assert_snapshot!(serde_json::to_string(&exchange).unwrap(), @r#"{"call":"chat_completions","end":"answered","fault":"malformed","method":"POST","model":"m-1","number":1,"path":"/v1/chat/completions","request_bytes":29,"response_bytes":34,"status":200,"streamed":false,"tokens":9,"tokens_at_most":9,"usage":{"cache_write":0,"cached_input":0,"input":0,"output":0,"reasoning":0}}"#);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn every_call_on_offer_reaches_its_own_path_chunked_or_not() {
 fn a_call_that_is_not_offered_does_not_exist() {
     let upstream = Scripted::saying(200, "{}");
     let only_chat = cto_egress::Terms {
-        apis: vec![cto_egress::Api::ChatCompletions],
+        wires: vec![cto_contract::words::Wire::ChatCompletions],
         ..terms()
     };
     let (_forwarder, address) = forwarder_to(&upstream.url(), only_chat);

@@ -10,3 +10,4 @@ mod parsing;
 mod scripted;
 mod support;
 mod tls;
+mod wires;

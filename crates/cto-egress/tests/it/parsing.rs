@@ -1,6 +1,6 @@
 //! Whatever is accepted is exactly one request, and reads the same to whoever comes after.
 
-use cto_egress::Api;
+use cto_contract::words::Wire;
 use cto_egress::parsing::{Doorway, Framing, parse};
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::support::*;
 fn door(port: u16) -> Doorway {
     Doorway {
         port,
-        apis: Api::ALL.to_vec(),
+        wires: Wire::ALL.to_vec(),
     }
 }
 

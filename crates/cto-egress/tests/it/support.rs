@@ -5,7 +5,8 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cto_egress::{Api, Budget, Deadlines, Forwarder, Route, Secret, Terms, Upstream};
+use cto_contract::words::Wire;
+use cto_egress::{Budget, Deadlines, Forwarder, Route, Secret, Terms, Upstream};
 
 pub(crate) const KEY: &str = "sk-key-of-the-operator-4711";
 
@@ -96,7 +97,8 @@ pub(crate) fn chunk(data: &str) -> String {
 
 pub(crate) fn terms() -> Terms {
     Terms {
-        apis: Api::ALL.to_vec(),
+        wires: Wire::ALL.to_vec(),
+        model: None,
         budget: Budget::default(),
         deadlines: Deadlines::default(),
     }

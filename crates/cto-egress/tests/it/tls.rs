@@ -119,7 +119,7 @@ fn an_https_endpoint_is_reached_by_its_own_authority_and_by_no_other() {
     ] {
         let (answer, exchange) = ask(host, authorities);
         assert_eq!(verdict(&answer), "502 upstream_error");
-        assert_eq!(exchange.end, ExchangeEnd::Unreachable);
+        assert_eq!(exchange.end, ExchangeEnd::BadCertificate);
     }
 }
 

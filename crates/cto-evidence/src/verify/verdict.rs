@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cto_contract::artifact::{ATTESTATION, EVENTS, REPORT_JSON, SHA256SUMS};
 use cto_contract::attestation::Predicate;
-use cto_contract::blocker::Blocker;
+use cto_contract::blocker::{Blocker, Moment};
 use cto_contract::event::{EventType, RunEvent};
 use cto_contract::ids::Digest;
 use cto_contract::report::Report;
@@ -376,7 +376,11 @@ pub(super) fn check_verdict(
             "fault_class is not that of run.completed",
         );
     }
-    let fails = |b: &Blocker| b.code.row().status == RunStatus::Fail;
+    let moment = match facts.backend_started {
+        Some(_) => Moment::AfterStart,
+        None => Moment::BeforeStart,
+    };
+    let fails = |b: &Blocker| b.code.status_at(moment) == RunStatus::Fail;
     match verdict.status {
         RunStatus::Pass => {
             let untested = documents.contract.as_ref().is_some_and(|c| {

@@ -143,33 +143,35 @@ fn worked(end: BackendFinished) -> Script {
         })
 }
 
+fn changed_only(script: Script) -> Script {
+    script.step(Step::Change, |s| {
+        s.add(EventKind::PatchApplied(PatchApplied {
+            base_tree_id: TREE.parse().unwrap(),
+            tree_id: TREE.parse().unwrap(),
+            applied_tree_id: Some(TREE.parse().unwrap()),
+            patch_digest: DIGEST.parse().unwrap(),
+            patch_bytes: 1,
+            changes: Vec::new(),
+            oddities: Vec::new(),
+            residue: Default::default(),
+            clone_check: None,
+            scratch_git: false,
+            blockers: Vec::new(),
+        }))
+    })
+}
+
 fn changed(script: Script, files: &[&str]) -> Script {
     let files: Vec<String> = files.iter().map(|f| (*f).to_owned()).collect();
-    script
-        .step(Step::Change, |s| {
-            s.add(EventKind::PatchApplied(PatchApplied {
-                base_tree_id: TREE.parse().unwrap(),
-                tree_id: TREE.parse().unwrap(),
-                applied_tree_id: Some(TREE.parse().unwrap()),
-                patch_digest: DIGEST.parse().unwrap(),
-                patch_bytes: 1,
-                changes: Vec::new(),
-                oddities: Vec::new(),
-                residue: Default::default(),
-                clone_check: None,
-                scratch_git: false,
-                blockers: Vec::new(),
-            }))
-        })
-        .step(Step::Policy, |s| {
-            s.add(EventKind::GitDiffChecked(DiffChecked {
-                changed_files: files,
-                scopes: Vec::new(),
-                allowed_writes_passed: true,
-                forbidden_paths_passed: true,
-                blockers: Vec::new(),
-            }))
-        })
+    changed_only(script).step(Step::Policy, |s| {
+        s.add(EventKind::GitDiffChecked(DiffChecked {
+            changed_files: files,
+            scopes: Vec::new(),
+            allowed_writes_passed: true,
+            forbidden_paths_passed: true,
+            blockers: Vec::new(),
+        }))
+    })
 }
 
 fn next(script: &Script) -> String {
@@ -398,4 +400,86 @@ fn of_any_two_blockers_an_effect_goes_and_its_cause_stays() {
             assert_eq!(kept, expected, "{first} {second}");
         }
     }
+}
+
+/// Every fault that stands, over every end of a backend: the row that the specification gives it, and no other.
+#[test]
+fn a_provider_that_failed_the_agent_blocks_the_run_and_the_change_is_not_judged() {
+    use cto_contract::event::{ModelTraffic, ProviderFault};
+    use cto_contract::words::FaultClass;
+
+    let traffic = |fault, standing_fault| ModelTraffic {
+        requests: 2,
+        refused: 0,
+        bytes_up: 0,
+        bytes_down: 0,
+        tokens: None,
+        tokens_at_most: 0,
+        usage: Default::default(),
+        models: Vec::new(),
+        answered_by: Vec::new(),
+        pinned_model: None,
+        model_mismatches: 0,
+        faults: [(fault, 1)].into(),
+        standing_fault,
+        exchanges_dropped: 0,
+    };
+    let ends = || {
+        [
+            backend_end(Some(0), None, false),
+            backend_end(Some(1), None, false),
+            backend_end(None, Some(9), false),
+            backend_end(None, Some(15), true),
+        ]
+    };
+    let mut table = Vec::new();
+    for fault in ProviderFault::ALL {
+        let mut codes_seen: Vec<String> = Vec::new();
+        for mut end in ends() {
+            end.model_traffic = Some(traffic(*fault, Some(*fault)));
+            let recorded = changed_only(worked(end));
+            assert_eq!(next(&recorded), "perform complete", "{fault}");
+            // These logs are shorter than a real one, which is beside the point.
+            let mut blockers = conclude(&replay(&recorded.0).unwrap()).blockers;
+            blockers.retain(|b| b.code != BlockerCode::MissingRequiredEvent);
+            let [blocker] = blockers.as_slice() else {
+                panic!("{fault}: {blockers:?}");
+            };
+            let row = blocker.code.row();
+            assert_eq!(row.status, RunStatus::Blocked, "{fault}");
+            assert_eq!(row.fault, FaultClass::Environment, "{fault}");
+            let reason = blocker.failure_reason(Lane::Codex);
+            let line = format!("{} ({reason}, {})", blocker.code, row.marker.unwrap());
+            if !codes_seen.contains(&line) {
+                codes_seen.push(line);
+            }
+        }
+        table.push(format!("{fault}: {}", codes_seen.join(", ")));
+        // Recovered from: judged as ever.
+        for (mut recovered, before) in ends().into_iter().zip(ends()) {
+            recovered.model_traffic = Some(traffic(*fault, None));
+            let recovered = changed_only(worked(recovered));
+            let before = changed_only(worked(before));
+            assert_eq!(next(&recovered), "perform policy", "{fault}");
+            assert_eq!(codes(&recovered), codes(&before), "{fault}");
+        }
+    }
+    insta::assert_snapshot!(table.join("\n"));
+    let pinned = |answered_by: &[&str], model_mismatches| {
+        let mut end = backend_end(Some(0), None, false);
+        end.model_traffic = Some(ModelTraffic {
+            pinned_model: Some("m".into()),
+            answered_by: answered_by.iter().map(|n| (*n).to_owned()).collect(),
+            model_mismatches,
+            ..traffic(ProviderFault::Cut, None)
+        });
+        let script = changed(worked(end), &["a"]);
+        let done = conclude(&replay(&script.0).unwrap());
+        let codes: Vec<_> = done.blockers.iter().map(|b| b.code.as_str()).collect();
+        let is_named = codes.contains(&"model_admission_mismatch");
+        (is_named, done.status == RunStatus::Fail)
+    };
+    assert!(!pinned(&["m", "m-20260101"], 0).0);
+    assert_eq!(pinned(&["m"], 1), (true, true));
+    assert_eq!(pinned(&["m", "n"], 0), (true, true));
 }

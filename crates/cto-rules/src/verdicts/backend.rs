@@ -4,7 +4,7 @@ use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::{BackendFinished, BackendStop, Step};
 use cto_contract::text::shorten;
 
-use super::{Fault, fault, pipeline};
+use super::{Fault, fault, pipeline, provider_fault};
 use crate::lifecycle::RunState;
 
 /// Judges how the backend ended: its exit code and its words are no evidence for success, but a bad end is a failure.
@@ -21,7 +21,10 @@ pub(crate) fn backend_blockers(state: &RunState) -> Vec<Blocker> {
         )];
     }
     let mut found = Vec::new();
-    if end.timed_out {
+    if let Some(blocker) = provider_fault(end) {
+        // However it ended then, the cause was not its own.
+        found.push(blocker);
+    } else if end.timed_out {
         let has_valid_patch = state
             .diff
             .as_ref()

@@ -394,6 +394,14 @@ fn cost(page: &mut Page, report: &Report) {
         r.cost
             .map_or_else(|| "unknown".to_owned(), |c| format!("{c:.4}")),
     ));
+    let faults = r.model_traffic.iter().flat_map(|t| &t.faults);
+    let faults: Vec<String> = faults.map(|(fault, n)| format!("{fault} {n}")).collect();
+    if !faults.is_empty() {
+        page.line(format!(
+            "Faults of the model's provider: {}.",
+            faults.join(", ")
+        ));
+    }
 }
 
 fn check_it(page: &mut Page, report: &Report) {

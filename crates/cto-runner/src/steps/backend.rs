@@ -40,7 +40,8 @@ const STDERR: &str = "backend/stderr.log";
 /// What came of a launch, with everything of the agent ended.
 struct Launched {
     outcome: Result<Outcome, StartError>,
-    traffic: Option<cto_egress::Traffic>,
+    /// What passed, and the one model that could be asked for.
+    traffic: Option<(cto_egress::Traffic, Option<String>)>,
     ending: Ending,
 }
 
@@ -103,8 +104,7 @@ fn launch(
     let followed = planned.lane_plan.follow.as_ref();
     let mut followed =
         followed.map(|file| GrowingFile::new(file, &prepared.room, &run.secrets, &run.places));
-    let limits = run.limits.limits;
-    let mut egress = permission.model.map(|way| Egress::new(way, &limits));
+    let mut egress = permission.model.map(|way| Egress::new(way, run));
     let stop = run.stop.clone();
     let mut recorded: Result<(), JournalError> = Ok(());
     let mut note = |kind: EventKind| {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::TcpListener;
+use std::time::Duration;
 
 use cto_contract::artifact::FreshnessSource;
 use cto_contract::event::{ModelTraffic, Step};
@@ -14,8 +15,6 @@ use crate::redacted_file::RedactedFile;
 
 /// One line for each connection of the agent.
 const EXCHANGES: &str = "backend/egress.jsonl";
-/// Most names of models that an event keeps.
-const MODELS_MAX: usize = 8;
 
 /// A forwarder that waits for its listener, or serves it.
 pub(super) struct Egress {
@@ -25,13 +24,16 @@ pub(super) struct Egress {
 }
 
 impl Egress {
-    pub(super) fn new(route: Route, limits: &cto_contract::task::Limits) -> Self {
+    pub(super) fn new(route: Route, run: &OpenRun<'_>) -> Self {
+        let (lane, limits) = (run.request.lane, &run.limits.limits);
+        let asked = model::asked(run.harness, lane, run.contract.network);
         Self {
             route,
             terms: Terms {
-                apis: model::apis(),
+                wires: model::wires(lane),
+                model: asked.and_then(|asked| asked.model),
                 budget: model::budget(limits),
-                deadlines: Deadlines::default(),
+                deadlines: deadlines(limits),
             },
             forwarder: None,
         }
@@ -44,15 +46,26 @@ impl Egress {
     }
 
     /// Ends it, whatever its peers do. `None`: it never began.
-    pub(super) fn finish(self) -> Option<Traffic> {
-        self.forwarder.map(Forwarder::stop)
+    pub(super) fn finish(self) -> Option<(Traffic, Option<String>)> {
+        let traffic = self.forwarder.map(Forwarder::stop)?;
+        Some((traffic, self.terms.model))
+    }
+}
+
+/// A provider is silent after a quarter of the time that the backend has, and after half a minute at most.
+fn deadlines(limits: &cto_contract::task::Limits) -> Deadlines {
+    let usual = Deadlines::default();
+    let wall = limits.wall_seconds.map(Duration::from_secs);
+    Deadlines {
+        silence: wall.map_or(usual.silence, |wall| usual.silence.min(wall / 4)),
+        ..usual
     }
 }
 
 /// Writes the exchanges into the pack, records the budgets that were hit, and returns the sums.
 pub(super) fn record_traffic(
     run: &mut OpenRun<'_>,
-    traffic: &Traffic,
+    (traffic, pinned_model): &(Traffic, Option<String>),
 ) -> Result<ModelTraffic, StepError> {
     let file = run.create_artifact(EXCHANGES)?;
     // Method, path and model are the agent's words.
@@ -74,12 +87,6 @@ pub(super) fn record_traffic(
         };
         run.limit_hit(Step::Backend, &fact)?;
     }
-    let mut models: Vec<String> = Vec::new();
-    for name in traffic.exchanges.iter().filter_map(|e| e.model.as_ref()) {
-        if models.len() < MODELS_MAX && !models.contains(name) {
-            models.push(name.clone());
-        }
-    }
     Ok(ModelTraffic {
         requests: traffic.requests,
         refused: traffic.refused,
@@ -87,7 +94,13 @@ pub(super) fn record_traffic(
         bytes_down: traffic.bytes_down,
         tokens: traffic.tokens,
         tokens_at_most: traffic.tokens_at_most,
-        models,
+        usage: traffic.usage,
+        models: traffic.models.clone(),
+        answered_by: traffic.answered_by.clone(),
+        pinned_model: pinned_model.clone(),
+        model_mismatches: traffic.model_mismatches,
+        faults: traffic.faults.clone(),
+        standing_fault: traffic.standing_fault,
         exchanges_dropped: traffic.exchanges_dropped,
     })
 }

@@ -56,20 +56,20 @@ pub(crate) fn wait(
 }
 
 /// A connection whose reads and writes give up after some time without progress, or at a moment.
-pub(crate) struct Wire {
+pub(crate) struct Socket {
     stream: TcpStream,
     stop: StopSign,
     patience: Duration,
     until: Option<Instant>,
 }
 
-impl fmt::Debug for Wire {
+impl fmt::Debug for Socket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Wire")
+        f.write_str("Socket")
     }
 }
 
-impl Wire {
+impl Socket {
     pub(crate) fn new(stream: TcpStream, stop: StopSign, patience: Duration) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         // A word of a stream must not wait for the next one.
@@ -146,7 +146,7 @@ impl Wire {
     }
 }
 
-impl Read for Wire {
+impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.stream.read(buffer) {
@@ -160,7 +160,7 @@ impl Read for Wire {
     }
 }
 
-impl Write for Wire {
+impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.stream.write(bytes) {
