@@ -54,11 +54,12 @@ pub trait Adapter {
     fn dialogue(&self) -> Box<dyn Dialogue>;
 }
 
-/// Whether this build has an adapter for a lane.
+/// Whether this build may run a lane. Case has its adapter, and stays closed until the records that admit its program and
+/// its model are gates of a run.
 pub const fn is_built_in(lane: Lane) -> bool {
     match lane {
-        Lane::Fake | Lane::Command | Lane::Case => true,
-        Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => false,
+        Lane::Fake | Lane::Command => true,
+        Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => false,
     }
 }
 

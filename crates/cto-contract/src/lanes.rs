@@ -164,7 +164,6 @@ impl Lane {
                 ..INSTALLED
             },
             Self::Case => LaneTraits {
-                is_built_in: true,
                 gating: Gating::Environment,
                 program: ProgramSource::Installed("ca"),
                 decision_from: Some(Stage::FIRST),

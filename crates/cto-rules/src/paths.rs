@@ -224,7 +224,7 @@ fn is_forbidding(scope: Scope) -> bool {
 }
 
 /// What to do about a path, where a wider `allowed_paths` would not help: nothing else than these lets it change.
-fn refusal_hint(scope: Scope) -> Option<&'static str> {
+pub fn refusal_hint(scope: Scope) -> Option<&'static str> {
     match scope {
         Scope::Forbidden => Some(
             "take the path out of `forbidden_paths` in the contract if it was meant to change, else rerun",
