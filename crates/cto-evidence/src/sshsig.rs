@@ -3,7 +3,7 @@
 //! Invariants: nothing here does I/O, so that a stranger's verifier can use it offline. A signature has one spelling: the
 //! blob is parsed to its last byte, and armour that is read from a record must be the armour that we would write. Flags and
 //! counter of a security key are returned, not judged: stock tools accept a signature with flags 0, so whoever relies on
-//! one has to look at [`Verified::flags`].
+//! one has to look at [`Verified::state`].
 
 mod public_key;
 mod wire;
