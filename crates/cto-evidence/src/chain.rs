@@ -69,6 +69,15 @@ impl LineChain {
         }
     }
 
+    /// The log of the same run from its first line on, for whoever writes it again.
+    pub fn restart(&self, nonce: &Nonce) -> Self {
+        Self {
+            next_seq: 1,
+            head: sha256(nonce.as_str().as_bytes()),
+            ..self.clone()
+        }
+    }
+
     /// Makes the next line and moves on.
     ///
     /// Whoever fails to write the bytes afterwards must not append again: the chain is already past them.

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use cto_contract::blocker::{Blocker, BlockerCode, Moment, status_of};
 use cto_contract::event::{
     ApprovalConsumed, BackendFinished, DiffChecked, EligibilityDecided, EventKind, EventType,
-    GateBlocked, PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered, RunStarted,
-    SandboxDenied, SetupCompleted, SourceChecked, Step, TaskContractCreated, VerificationCompleted,
+    GateBlocked, LogRewritten, PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered,
+    RunStarted, SandboxDenied, SetupCompleted, SourceChecked, Step, TaskContractCreated,
+    VerificationCompleted,
 };
 use cto_contract::ids::{CaseId, RunId};
 use cto_contract::lanes::BaselineChecks;
@@ -18,7 +19,9 @@ use cto_contract::time::Utc;
 use cto_contract::words::{Action, ApprovalStatus, FaultClass, Lane, RunStatus};
 
 use crate::order::{self, Shape};
-use crate::verdicts::{another_model, backend_blockers, left_behind, provider_fault};
+use crate::verdicts::{
+    another_model, backend_blockers, left_behind, log_rewritten, provider_fault,
+};
 
 /// What a log says, folded.
 #[derive(Debug, Clone)]
@@ -47,6 +50,8 @@ pub struct RunState {
     pub verification: Option<VerificationCompleted>,
     pub denials: Vec<SandboxDenied>,
     pub limit_blockers: Vec<Blocker>,
+    /// Each time that its log was written again without a secret.
+    pub rewritten: Vec<LogRewritten>,
     pub recovered: Option<RunRecovered>,
     pub completed: Option<RunCompleted>,
     pub finished_steps: BTreeSet<Step>,
@@ -106,6 +111,7 @@ impl RunState {
             verification: None,
             denials: Vec::new(),
             limit_blockers: Vec::new(),
+            rewritten: Vec::new(),
             recovered: None,
             completed: None,
             finished_steps: BTreeSet::new(),
@@ -188,10 +194,10 @@ impl RunState {
             EventKind::ApprovalGranted(_) => self.approval = Some(ApprovalStatus::Granted),
             EventKind::ApprovalDenied(_) => self.approval = Some(ApprovalStatus::Denied),
             EventKind::ApprovalConsumed(data) => self.approval_consumed = Some(data.clone()),
+            EventKind::LogRewritten(data) => self.rewritten.push(data.clone()),
             EventKind::ApprovalRequested(_)
             | EventKind::BackendPlan(_)
-            | EventKind::BackendOutputCapped(_)
-            | EventKind::LogRewritten(_) => {}
+            | EventKind::BackendOutputCapped(_) => {}
         }
         self.last_at = event.ts;
         self.types.push(kind);
@@ -367,6 +373,9 @@ pub fn conclude(state: &RunState) -> RunCompleted {
         add(&gate.blockers);
     }
     add(&state.step_blockers);
+    for rewritten in &state.rewritten {
+        add(&[log_rewritten(rewritten)]);
+    }
     if let Some(setup) = &state.setup {
         add(&setup.blockers);
     }

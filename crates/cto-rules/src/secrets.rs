@@ -4,7 +4,9 @@
 //! shapes are guesses, so in a patch only added lines count for them.
 
 mod automaton;
+mod encoded;
 mod entropy;
+mod log;
 mod redactor;
 mod shapes;
 mod spellings;
@@ -18,6 +20,7 @@ use shapes::Hit;
 
 use crate::patch;
 
+pub use log::{Cleaned, clean_event};
 pub use redactor::Redactor;
 pub use shapes::{Proof, SHAPES, Shape};
 
@@ -139,7 +142,8 @@ impl Known {
 /// Finds known values and shapes in bytes.
 pub fn scan_text(bytes: &[u8], known: &Known) -> Vec<Finding> {
     let mut hits = known.find(bytes);
-    hits.extend(shapes::find(bytes));
+    hits.extend(shapes::find(bytes, Which::All));
+    hits.extend(encoded::find(bytes));
     finish(place(bytes, hits))
 }
 
@@ -166,7 +170,8 @@ pub fn scan_added_lines(patch: &[u8], known: &Known) -> Vec<Finding> {
     for (first, run) in runs {
         // Values of several lines are whole only here, where the `+` of each line is gone.
         let mut hits = known.find(&run);
-        hits.extend(shapes::find(&run));
+        hits.extend(shapes::find(&run, Which::All));
+        hits.extend(encoded::find(&run));
         found.extend(place(&run, hits).into_iter().map(|f| Finding {
             line: f.line + first - 1,
             column: f.column + 1,
@@ -179,9 +184,32 @@ pub fn scan_added_lines(patch: &[u8], known: &Known) -> Vec<Finding> {
     finish(found)
 }
 
+/// Finds known values in output, and shapes that are certain by themselves.
+///
+/// Output is full of names with values beside them, from programs that were there before: there a name that speaks of a
+/// secret is no finding.
+pub fn scan_output(bytes: &[u8], known: &Known) -> Vec<Finding> {
+    finish(place(bytes, output_hits(bytes, known)))
+}
+
+fn output_hits(bytes: &[u8], known: &Known) -> Vec<Hit> {
+    let mut hits = known.find(bytes);
+    hits.extend(shapes::find(bytes, Which::Certain));
+    hits.extend(encoded::find(bytes));
+    hits
+}
+
+/// Which shapes count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    All,
+    /// Those of which the text alone, or its issuer's prefix, is proof.
+    Certain,
+}
+
 /// Finds the first thing in a contract or admission that looks like a secret. Words about credentials are none.
 pub fn refuse_in_record(text: &str) -> Option<Finding> {
-    finish(place(text.as_bytes(), shapes::find(text.as_bytes())))
+    scan_text(text.as_bytes(), &Known::none())
         .into_iter()
         .next()
 }

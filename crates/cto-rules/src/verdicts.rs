@@ -3,6 +3,7 @@
 
 mod backend;
 mod change;
+mod exposed;
 mod faults;
 mod limits;
 mod pipeline;
@@ -15,6 +16,8 @@ mod verification;
 
 pub(crate) use backend::{backend_blockers, left_behind};
 pub use change::{Application, ChangeFacts, CloneFacts, ExposedSecret, change, may_apply};
+pub(crate) use exposed::log_rewritten;
+pub use exposed::{ExposedFile, exposed};
 pub use faults::{Commands, DiskUnit, Fault, clock_went_back, fault, interrupted};
 pub use limits::{LimitFact, limit_hit};
 pub use pipeline::lacks_envelope;

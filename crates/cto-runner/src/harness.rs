@@ -11,6 +11,7 @@ use cto_contract::verify::VerifyReport;
 use cto_contract::words::{Lane, SandboxChoice, Stage};
 use cto_evidence::key::{PublicKey, SigningKey};
 use cto_rules::sandbox_choice::ChoiceError;
+use cto_rules::secrets::{Known, scan_text};
 use cto_sandbox::{Launcher, StopToken};
 use cto_store::{LedgerInit, Store, StoreError};
 
@@ -250,7 +251,8 @@ impl Harness {
         }
         self.sandbox(request.sandbox)?;
         let contract = serde_json::to_string_pretty(&request.task.contract()).unwrap_or_default();
-        if let Some(finding) = cto_rules::secrets::refuse_in_record(&contract) {
+        let known = Known::new(self.env.secrets());
+        if let Some(finding) = scan_text(contract.as_bytes(), &known).into_iter().next() {
             return Err(RunError::SecretInContract {
                 rule: finding.rule.to_string(),
                 line: finding.line,

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use cto_contract::event::{Actor, EventKind, RunEvent};
+use cto_contract::ids::Digest;
 use cto_evidence::chain::{LineChain, Log};
 use cto_rules::lifecycle::{ReplayError, RunState, replay};
 
@@ -154,6 +155,40 @@ impl Journal {
             path: self.path.clone(),
             source,
         }
+    }
+
+    /// Where the log lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the log anew with these events in the place of its own, each with the time and actor that it had, and gives
+    /// the digest of the last line that there was before. Whoever dies on the way leaves the old log.
+    pub(crate) fn rewrite(&mut self, kinds: Vec<EventKind>) -> Result<Digest, JournalError> {
+        self.write_all()?;
+        let old_head = self.chain.head().clone();
+        let mut chain = self.chain.restart(&self.state().started.nonce);
+        let mut bytes = Vec::new();
+        let mut events = Vec::with_capacity(kinds.len());
+        for (kind, old) in kinds.into_iter().zip(&self.events) {
+            let line = chain.append(old.ts, old.actor, kind)?;
+            bytes.extend_from_slice(&line.bytes);
+            events.push(line.event);
+        }
+        let state = replay(&events)?;
+        let draft = self.path.with_extension("jsonl.new");
+        let written = File::create(&draft).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.sync_data()?;
+            std::fs::rename(&draft, &self.path)?;
+            File::options().append(true).open(&self.path)
+        });
+        self.file = written.map_err(|source| self.failed(source))?;
+        self.len = bytes.len() as u64;
+        self.chain = chain;
+        self.events = events;
+        self.state = Some(state);
+        Ok(old_head)
     }
 
     /// Makes everything so far durable.

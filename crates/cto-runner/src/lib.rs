@@ -28,6 +28,7 @@ mod inside;
 mod installations;
 mod journal;
 mod keyring;
+mod last_scan;
 pub mod launch;
 mod leftovers;
 mod limits;

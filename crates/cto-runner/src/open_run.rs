@@ -18,7 +18,7 @@ use cto_evidence::chain::LineChain;
 use cto_evidence::writer::PackWriter;
 use cto_rules::lifecycle::{Next, RunState, next_step};
 use cto_rules::secrets::Known;
-use cto_rules::verdicts::{self, Fault, LimitFact};
+use cto_rules::verdicts::{self, ExposedFile, Fault, LimitFact};
 use cto_sandbox::StopToken;
 use cto_store::RunCreated;
 
@@ -29,6 +29,7 @@ use crate::harness::{Harness, RunError, RunRequest};
 use crate::inputs::ResolvedInput;
 use crate::inside;
 use crate::journal::{Journal, JournalError, Observer};
+use crate::last_scan::{ScanError, scan_files, scan_log};
 use crate::limits::Effective;
 use crate::lock::{Holder, LOCK, Lock};
 use crate::reserve::{RESERVE_BYTES, Reserve};
@@ -196,6 +197,13 @@ impl<'h> OpenRun<'h> {
 
     pub(crate) fn sync(&self) -> Result<(), JournalError> {
         self.journal.sync()
+    }
+
+    /// Takes secrets out of log and pack, and says which files held one.
+    pub(crate) fn scan_pack(&mut self) -> Result<Vec<ExposedFile>, ScanError> {
+        let quarantine = self.harness.home.quarantine(&self.run_id);
+        scan_log(&mut self.journal, &quarantine, &self.secrets, self.observer)?;
+        scan_files(&self.pack, &quarantine, &self.secrets, &mut self.times)
     }
 
     /// Whether the rules want this step now.

@@ -40,7 +40,8 @@ fn a_secret_of_the_environment_never_reaches_a_pack() {
     let test_home = TestHome::new();
     test_home.case(
         "chatty",
-        "verification_commands: [\"cat a.txt; echo s3cret-value-of-mine\"]\n",
+        // In halves: a contract that holds the secret is refused.
+        "verification_commands: [\"cat a.txt; echo s3cret-value''-of-mine\"]\n",
     );
     let out = test_home
         .command(&[
@@ -57,6 +58,65 @@ fn a_secret_of_the_environment_never_reaches_a_pack() {
     let run_id = report["run_id"].as_str().unwrap();
     let log = std::fs::read_to_string(test_home.pack(run_id).join("test.log")).unwrap();
     assert!(log.contains("[redacted:MY_API_KEY]"), "{log}");
+}
+
+/// Whether no file of the pack holds the text, and the run failed for it, and its pack verifies.
+fn is_kept_out(test_home: &TestHome, case: &str, secret: &str, quarantined: &[&str]) {
+    let (code, found, report) = verdict_of(test_home, case);
+    assert_eq!((code, found[0].as_str()), (1, "secret_exposed"), "{report}");
+    let run_id = report["run_id"].as_str().unwrap();
+    for file in files(&test_home.pack(run_id)) {
+        let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+        assert!(!text.contains(secret), "{} holds it", file.display());
+    }
+    let quarantine = test_home.home().join("quarantine").join(run_id);
+    let kept: Vec<String> = files(&quarantine)
+        .iter()
+        .map(|f| f.strip_prefix(&quarantine).unwrap().display().to_string())
+        .collect();
+    assert_eq!(kept, quarantined);
+    let (code, answer) = test_home.json(&["verify", run_id]);
+    assert_eq!(code, 0, "{answer}");
+}
+
+#[test]
+fn a_token_in_the_output_of_a_check_goes_to_quarantine() {
+    let test_home = TestHome::new();
+    let token = format!("ghp_{}", "a7Kq2ZmX9cR4tLw8BvN3sYp6HdJ5fGg1QeUo");
+    // In halves, so that the contract holds no token.
+    let (start, end) = token.split_at(9);
+    test_home.case(
+        "printed",
+        &format!("verification_commands: [\"a={start}; echo ${{a}}{end}; grep -q new a.txt\"]\n"),
+    );
+    is_kept_out(
+        &test_home,
+        "printed",
+        &token,
+        &["events.normalized.jsonl", "test.log"],
+    );
+}
+
+#[test]
+fn a_token_in_a_new_file_name_takes_the_patch_and_the_log_to_quarantine() {
+    let test_home = TestHome::new();
+    let token = format!("ghp_{}", "a7Kq2ZmX9cR4tLw8BvN3sYp6HdJ5fGg1QeUo");
+    let dir = test_home.case("named", "allowed_paths: [a.txt, \"ghp_*\"]\n");
+    let patch = format!(
+        "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n\
+         diff --git a/{token} b/{token}\nnew file mode 100644\n--- /dev/null\n+++ b/{token}\n@@ -0,0 +1 @@\n+x\n"
+    );
+    write(&dir.join("fake.patch"), &patch);
+    is_kept_out(
+        &test_home,
+        "named",
+        &token,
+        &[
+            "backend/stderr.log",
+            "events.normalized.jsonl",
+            "patch.diff",
+        ],
+    );
 }
 
 #[test]

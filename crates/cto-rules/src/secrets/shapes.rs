@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::FINDINGS_MAX;
 use super::entropy;
+use super::{FINDINGS_MAX, Which};
 
 /// Most bytes that a shape looks at from its beginning.
 const WINDOW_BYTES: usize = 1024;
@@ -250,13 +250,13 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
     }
 });
 
-pub(super) fn find(bytes: &[u8]) -> Vec<Hit> {
+pub(super) fn find(bytes: &[u8], which: Which) -> Vec<Hit> {
     let mut hits = Vec::new();
     let mut at = 0;
     while let Some(word) = COMPILED.starts.find_at(bytes, at) {
         // Words overlap, so the next one may begin right behind the first byte of this.
         at = word.start() + 1;
-        try_shapes(bytes, word.start(), &mut hits);
+        try_shapes(bytes, word.start(), which, &mut hits);
         if hits.len() >= FINDINGS_MAX {
             break;
         }
@@ -264,7 +264,7 @@ pub(super) fn find(bytes: &[u8]) -> Vec<Hit> {
     hits
 }
 
-fn try_shapes(bytes: &[u8], start: usize, hits: &mut Vec<Hit>) {
+fn try_shapes(bytes: &[u8], start: usize, which: Which, hits: &mut Vec<Hit>) {
     let end = bytes.len().min(start + WINDOW_BYTES);
     let window = &bytes[start..end];
     let begins = |word: &str| {
@@ -276,7 +276,9 @@ fn try_shapes(bytes: &[u8], start: usize, hits: &mut Vec<Hit>) {
         start > 0 && (bytes[start - 1].is_ascii_alphanumeric() || bytes[start - 1] == b'_');
     for (shape, regex) in SHAPES.iter().zip(&COMPILED.each) {
         // A token stands alone; names of secrets have all kinds of words before them.
-        if (shape.proof == Proof::Prefix && follows_a_letter)
+        let is_guess = matches!(shape.proof, Proof::Value { .. });
+        if (which == Which::Certain && is_guess)
+            || (shape.proof == Proof::Prefix && follows_a_letter)
             || !shape.starts.iter().any(|w| begins(w))
         {
             continue;

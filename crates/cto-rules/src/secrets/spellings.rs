@@ -1,4 +1,4 @@
-//! The spellings in which a known value may turn up: as it is, in base64, percent-encoded, in a JSON string.
+//! The spellings in which a known value may turn up: as it is, in base64, in hex, percent-encoded, in a JSON string.
 
 /// Every spelling of a value that differs from the others.
 pub(super) fn of(value: &[u8]) -> Vec<Vec<u8>> {
@@ -6,6 +6,9 @@ pub(super) fn of(value: &[u8]) -> Vec<Vec<u8>> {
     for shift in 0..3 {
         all.push(base64(value, shift, b"+/"));
         all.push(base64(value, shift, b"-_"));
+    }
+    for digits in [b"0123456789ABCDEF", b"0123456789abcdef"] {
+        all.push(hex(value, digits));
     }
     for kept in [&b"-_.~"[..], b"-_.~!*'()", b"-_.~!*'();/?:@&=+$,#"] {
         for digits in [b"0123456789ABCDEF", b"0123456789abcdef"] {
@@ -43,6 +46,11 @@ fn base64(value: &[u8], shift: usize, last_two: &[u8; 2]) -> Vec<u8> {
     (first..end)
         .map(|d| digit((6 * d..6 * d + 6).fold(0, |n, i| n << 1 | bit(i))))
         .collect()
+}
+
+fn hex(value: &[u8], digits: &[u8; 16]) -> Vec<u8> {
+    let both = |b: &u8| [digits[usize::from(b >> 4)], digits[usize::from(b & 15)]];
+    value.iter().flat_map(both).collect()
 }
 
 fn percent(value: &[u8], kept: &[u8], digits: &[u8; 16], space: &[u8]) -> Vec<u8> {

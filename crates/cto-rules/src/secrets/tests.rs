@@ -427,3 +427,71 @@ fn base64_reference(bytes: &[u8]) -> String {
     }
     out
 }
+
+/// Text in base64, as `base64 -w` breaks it.
+fn in_base64(text: &str, columns: usize) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for group in text.as_bytes().chunks(3) {
+        let bits = (0..3).fold(0_usize, |n, i| {
+            n << 8 | usize::from(group.get(i).copied().unwrap_or(0))
+        });
+        for i in 0..4 {
+            let digit = char::from(DIGITS[bits >> (18 - 6 * i) & 63]);
+            out.push(if i <= group.len() { digit } else { '=' });
+        }
+    }
+    let lines: Vec<&str> = (0..out.len())
+        .step_by(columns)
+        .map(|at| &out[at..out.len().min(at + columns)])
+        .collect();
+    lines.join("\n")
+}
+
+#[test]
+fn a_token_is_found_in_base64_and_percent_encoded() {
+    let token = format!("ghp_{}", noise(36));
+    let text = format!("a line before\nAuthorization: {token}\na line after, which is long\n");
+    for columns in [10_000, 76, 64] {
+        let found = scan_output(in_base64(&text, columns).as_bytes(), &Known::none());
+        assert_eq!(found[0].rule, "github-token", "{columns} columns");
+    }
+    let encoded = token.replace('_', "%5F");
+    let found = scan_output(format!("?t={encoded}&x=%20").as_bytes(), &Known::none());
+    let place = (found[0].column, found[0].length, found.len());
+    assert_eq!(place, (4, encoded.len(), 1));
+}
+
+#[test]
+fn a_known_value_is_found_in_hex() {
+    let known = known(&[("KEY", b"s3cret-of-mine")]);
+    for text in [
+        "7333637265742d6f662d6d696e65",
+        "7333637265742D6F662D6D696E65",
+    ] {
+        assert_eq!(scan_output(text.as_bytes(), &known)[0].rule, "known:KEY");
+    }
+}
+
+#[test]
+fn a_name_with_a_value_is_no_finding_in_output() {
+    let line = format!("password = \"{}\"", noise(30));
+    assert_eq!(scan_text(line.as_bytes(), &Known::none()).len(), 1);
+    assert!(scan_output(line.as_bytes(), &Known::none()).is_empty());
+}
+
+#[test]
+fn an_event_loses_its_secret_and_keeps_the_rest() {
+    use cto_contract::event::{BackendText, EventKind};
+    let token = format!("ghp_{}", noise(36));
+    let said = |text: String| EventKind::BackendPlan(BackendText { text });
+    let cleaned = clean_event(&said(format!("use {token} now")), &Known::none());
+    let cleaned = cleaned.unwrap().unwrap();
+    assert_eq!(cleaned.rule, "github-token");
+    assert_eq!(
+        cleaned.kind,
+        said("use [quarantined:github-token] now".to_owned())
+    );
+    let twice = clean_event(&cleaned.kind, &Known::none()).unwrap();
+    assert_eq!(twice, None);
+}

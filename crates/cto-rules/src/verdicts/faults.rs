@@ -71,6 +71,8 @@ pub enum Fault {
     TreeNotRead { why: String },
     /// The source could not be looked at a last time: whether it changed is not known.
     SourceNotLookedAt { why: String },
+    /// Whether the pack holds a secret could not be found out.
+    PackNotScanned { why: String },
     /// The patch that was just written can't be read back.
     PatchNotReadable { why: String },
 }
@@ -186,6 +188,14 @@ pub fn fault(step: Step, fault: &Fault) -> Blocker {
             Code::SourceChangedDuringRun,
             "source",
             format!("the source could not be looked at again: {}", short(why)),
+        ),
+        Fault::PackNotScanned { why } => Blocker::new(
+            Code::ArtifactWriteFailure,
+            "quarantine",
+            format!(
+                "whether the pack holds a secret could not be found out: {}",
+                short(why)
+            ),
         ),
         Fault::PatchNotReadable { why } => Blocker::new(
             Code::PatchNotReproducible,

@@ -57,6 +57,7 @@ fn nobody_is_blamed_for_what_the_machine_did() {
         },
         Fault::TreeNotRead { why: why() },
         Fault::SourceNotLookedAt { why: why() },
+        Fault::PackNotScanned { why: why() },
     ];
     for cause in of_machine {
         let blocker = fault(Step::Verification, &cause);

@@ -4,19 +4,21 @@ use std::fs;
 use std::path::Path;
 
 use cto_contract::artifact::{EVENTS, TASK_CONTRACT};
-use cto_contract::event::{EventKind, RunEvent, RunRecovered, Step};
+use cto_contract::event::{EventKind, RunEvent, RunRecovered, Step, StepFinished, StepStarted};
 use cto_contract::ids::RunId;
 use cto_contract::task::TaskContract;
 use cto_contract::verify::Integrity;
 use cto_evidence::canonical::digest_of;
 use cto_evidence::chain::recover_tail;
 use cto_rules::lifecycle::conclude;
+use cto_rules::secrets::Known;
 use cto_rules::verdicts::{self, Fault};
 use cto_store::{RunCreated, RunSealed};
 
 use crate::artifact_times::ArtifactTimes;
 use crate::harness::{Harness, does_not_verify};
 use crate::journal::Journal;
+use crate::last_scan::{ScanError, scan_files, scan_log};
 use crate::leftovers::clear_leftovers;
 use crate::reconcile::is_of_this_home;
 use crate::sealing::{Closing, identity_digest};
@@ -51,6 +53,40 @@ fn created_row(row: &RunSealed) -> RunCreated {
 
 fn fault_text(fault: &Fault) -> String {
     verdicts::fault(Step::Complete, fault).message
+}
+
+/// The last look at the pack of a dead run. What its model's key was is not known any more: that was kept out as it came.
+fn scan(
+    harness: &Harness,
+    run_id: &RunId,
+    pack: &Path,
+    journal: &mut Journal,
+    times: &mut ArtifactTimes,
+) -> Result<(), String> {
+    if journal.state().completed.is_some() {
+        return Ok(());
+    }
+    let known = Known::new(harness.env.secrets());
+    let quarantine = harness.home.quarantine(run_id);
+    let mut quiet = |_: &RunEvent| {};
+    let failed = |e: ScanError| crate::error_chain(&e);
+    scan_log(journal, &quarantine, &known, &mut quiet).map_err(failed)?;
+    let found = scan_files(pack, &quarantine, &known, times).map_err(failed)?;
+    let blockers = verdicts::exposed(&found);
+    if blockers.is_empty() {
+        return Ok(());
+    }
+    let step = Step::Seal;
+    let said = [
+        EventKind::StepStarted(StepStarted { step }),
+        EventKind::StepFinished(StepFinished { step, blockers }),
+    ];
+    for kind in said {
+        journal
+            .record(kind, &mut quiet)
+            .map_err(|e| crate::error_chain(&e))?;
+    }
+    Ok(())
 }
 
 pub(super) fn seal_interrupted(
@@ -121,6 +157,7 @@ pub(super) fn seal_interrupted(
     clear_leftovers(pack, journal.state(), &mut times).map_err(|e| text(&e))?;
     write_missing(pack, journal.state(), &contract, &mut times)
         .map_err(|fault| fault_text(&fault))?;
+    scan(harness, run_id, pack, &mut journal, &mut times)?;
     if journal.state().completed.is_none() {
         let verdict = conclude(journal.state());
         journal

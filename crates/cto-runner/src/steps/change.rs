@@ -14,7 +14,7 @@ use cto_contract::ids::Digest;
 use cto_contract::text::path_text;
 use cto_evidence::canonical::{hash_reader, sha256};
 use cto_rules::residue::LeftBy;
-use cto_rules::secrets::scan_added_lines;
+use cto_rules::secrets::{scan_added_lines, scan_text};
 use cto_rules::verdicts::{
     self, Application, ChangeFacts, CloneFacts, ExposedSecret, Fault, LimitFact,
 };
@@ -121,7 +121,7 @@ pub(crate) fn change(
         &changes,
     )
     .map_err(|e| not_taken(&e))?;
-    let exposed = scan_patch(run, &file)?;
+    let exposed = scan_patch(run, &file, &changes)?;
     let (patch_digest, patch_bytes) = match &exposed {
         Some(secret) => quarantine_patch(run, &file, secret)?,
         None => keep_patch(run, &file)?,
@@ -272,9 +272,18 @@ fn too_many(changes: &[Change]) -> Option<LimitFact> {
     })
 }
 
-fn scan_patch(run: &OpenRun<'_>, file: &Path) -> Result<Option<ExposedSecret>, StepError> {
+/// Looks for secrets in what was added: lines, and the names of files.
+fn scan_patch(
+    run: &OpenRun<'_>,
+    file: &Path,
+    changes: &[Change],
+) -> Result<Option<ExposedSecret>, StepError> {
     let bytes = std::fs::read(file).map_err(|e| StepError::not_written(PATCH, &e))?;
-    let found = scan_added_lines(&bytes, &run.secrets).into_iter().next();
+    let added = changes.iter().filter(|c| c.before.is_none());
+    let names: Vec<&[u8]> = added.map(|c| c.path.as_bytes()).collect();
+    let in_names = scan_text(&names.join(&b'\n'), &run.secrets).into_iter();
+    let found = scan_added_lines(&bytes, &run.secrets).into_iter();
+    let found = found.chain(in_names).next();
     Ok(found.map(|finding| ExposedSecret {
         rule: finding.rule.to_string(),
         line: finding.line,

@@ -17,6 +17,7 @@ use crate::artifact_times::ArtifactTimes;
 use crate::error_chain;
 use crate::harness::RunError;
 use crate::journal::JournalError;
+use crate::last_scan::ScanError;
 use crate::leftovers::clear_leftovers;
 use crate::open_run::OpenRun;
 use crate::sealing::clear_scratch;
@@ -39,8 +40,21 @@ fn concluded(run: &mut OpenRun<'_>, source: Option<&Source>) -> Result<(), Journ
     let unwritten = written.err().map(|fault| verdicts::fault(step, &fault));
     let went_back = run.journal().clock().went_back();
     let went_back = went_back.then(verdicts::clock_went_back);
+    // A pack that could not be looked at can't be sealed as clean.
+    let scanned = run.scan_pack();
+    let exposed = match scanned {
+        Ok(files) => verdicts::exposed(&files),
+        Err(ScanError::Journal(error)) => return Err(error),
+        Err(error) => vec![verdicts::fault(
+            step,
+            &Fault::PackNotScanned {
+                why: error_chain(&error),
+            },
+        )],
+    };
     let blockers = unseen
         .into_iter()
+        .chain(exposed)
         .chain(unwritten)
         .chain(went_back)
         .collect();
