@@ -102,6 +102,48 @@ impl ProviderConfig {
     }
 }
 
+/// Where checkpoints of the ledger go besides `<config>/checkpoints/`: one of these.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum CheckpointPlace {
+    /// A directory, by its absolute path: on another disk, or one that another account mirrors.
+    Directory(String),
+    /// A ref of a repository.
+    Git(CheckpointRef),
+    /// A program with its arguments; it gets each checkpoint on its standard input. It is started without a shell.
+    Command(Vec<String>),
+}
+
+/// A ref of a repository, to which each checkpoint is committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointRef {
+    pub repository: String,
+    #[serde(rename = "ref")]
+    pub reference: String,
+}
+
+impl CheckpointPlace {
+    fn check(&self) -> Result<(), &'static str> {
+        let is_absolute = |path: &str| path.starts_with('/');
+        match self {
+            Self::Directory(path) if !is_absolute(path) => {
+                Err("`directory` must be an absolute path")
+            }
+            Self::Git(place) if !is_absolute(&place.repository) => {
+                Err("`git.repository` must be an absolute path")
+            }
+            Self::Git(place) if !place.reference.starts_with("refs/") => {
+                Err("`git.ref` must begin with refs/")
+            }
+            Self::Command(argv) if argv.first().is_none_or(String::is_empty) => {
+                Err("`command` names no program")
+            }
+            Self::Directory(_) | Self::Git(_) | Self::Command(_) => Ok(()),
+        }
+    }
+}
+
 /// The file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -129,6 +171,9 @@ pub struct HarnessConfig {
     /// Model providers by name. A lane's environment chooses one; without a choice it is `local`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub providers: BTreeMap<String, ProviderConfig>,
+    /// A second place for checkpoints of the ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<CheckpointPlace>,
 }
 
 impl HarnessConfig {
@@ -155,6 +200,9 @@ impl HarnessConfig {
                 DocumentError::whole(name, format!("providers.{provider}: {why}"))
             })?;
         }
+        if let Some(Err(why)) = config.checkpoints.as_ref().map(CheckpointPlace::check) {
+            return Err(DocumentError::whole(name, format!("checkpoints: {why}")));
+        }
         Ok(config)
     }
 }
@@ -175,6 +223,31 @@ mod tests {
         );
         insta::assert_snapshot!(check("schema: cto.harness/v1\ndefault_engine: codex\n"), @r#"harness.yaml:2:17: expected "fake", found "codex""#);
         insta::assert_snapshot!(check("schema: cto.harness/v1\nengines: {codex: {gated_by_env: YES}}\n"), @"harness.yaml:1:1: engines.codex.gated_by_env must be CTO_HARNESS_ALLOW_CODEX");
+    }
+
+    #[test]
+    fn a_second_place_for_checkpoints_is_one_of_three_and_absolute() {
+        let check = |place: &str| {
+            let text = format!("schema: cto.harness/v1\ncheckpoints: {place}\n");
+            HarnessConfig::read("harness.yaml", text.as_bytes())
+                .map_or_else(|e| e.message, |_| "ok".into())
+        };
+        assert_eq!(check("{directory: /mnt/elsewhere}"), "ok");
+        assert_eq!(
+            check("{git: {repository: /srv/notes, ref: refs/cto/checkpoints}}"),
+            "ok"
+        );
+        assert_eq!(check("{command: [logger, -t, cto]}"), "ok");
+        for bad in [
+            "{directory: elsewhere}",
+            "{git: {repository: notes, ref: refs/cto/checkpoints}}",
+            "{git: {repository: /srv/notes, ref: main}}",
+            "{command: []}",
+            "{directory: /a, command: [b]}",
+            "{somewhere: /a}",
+        ] {
+            assert_ne!(check(bad), "ok", "{bad}");
+        }
     }
 
     #[test]

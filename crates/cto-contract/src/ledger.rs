@@ -7,8 +7,11 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::authority::{AdmissionStatement, TrustStatement};
 use crate::ids::{CaseId, Digest, Nonce, RunId};
-use crate::operator::{OperatorName, OperatorStatement, Signed, SlotClosed, SlotOpened};
+use crate::operator::{
+    MaybeSigned, OperatorName, OperatorSignature, OperatorStatement, Signed, SlotClosed, SlotOpened,
+};
 use crate::time::Utc;
 use crate::words::{Lane, RunStatus, Stage};
 
@@ -40,7 +43,7 @@ macro_rules! subjects {
         }
     )+ };
 }
-subjects! { RunId OperatorName }
+subjects! { RunId OperatorName Digest }
 
 impl Subject {
     /// What every signing slot is about.
@@ -94,6 +97,20 @@ macro_rules! records {
         #[serde(tag = "kind")]
         pub enum Record { $($(#[$meta])* #[serde(rename = $wire)] $variant($data)),+ }
 
+        impl RecordKind {
+            /// Whether an operator signs such records.
+            pub const fn is_signed(self) -> bool {
+                match self { $(Self::$variant => <$data as MaybeSigned>::IS_SIGNED),+ }
+            }
+        }
+
+        impl Record {
+            /// The operator's signature, if such a record has one.
+            pub fn signature(&self) -> Option<&OperatorSignature> {
+                match self { $(Self::$variant(data) => MaybeSigned::signature(data)),+ }
+            }
+        }
+
         impl LedgerRecord for Record {
             fn kind(&self) -> &'static str {
                 match self { $(Self::$variant(_) => $wire),+ }
@@ -118,11 +135,20 @@ records! {
     LedgerLost(LedgerLost) = "ledger.lost",
     /// A key began or ceased to count as an operator's.
     OperatorChanged(Signed<OperatorStatement>) = "operator.changed",
+    /// A source, a binary, a model, a decision or a target was let in, or no longer is.
+    AdmissionChanged(Signed<AdmissionStatement>) = "admission.changed",
+    /// A harness key began or ceased to count.
+    TrustChanged(Signed<TrustStatement>) = "trust.changed",
     /// Somebody is asked for a signature.
     SlotOpened(SlotOpened) = "slot.opened",
     /// The signature was given, or not.
     SlotClosed(SlotClosed) = "slot.closed",
 }
+
+macro_rules! unsigned {
+    ($($data:ty)+) => { $(impl MaybeSigned for $data {})+ };
+}
+unsigned! { Genesis RunCreated Seal RunTakenUp LedgerLost }
 
 /// How a ledger begins. Its digest is the id of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -259,6 +285,19 @@ mod tests {
             let key = OnceKey::of(*kind, &longest);
             assert_eq!(key.as_str().parse(), Ok(key));
         }
+    }
+
+    #[test]
+    fn what_a_person_decides_is_signed_and_what_the_harness_notes_is_not() {
+        let signed: Vec<&str> = RecordKind::ALL
+            .iter()
+            .filter(|kind| kind.is_signed())
+            .map(|kind| kind.as_str())
+            .collect();
+        assert_eq!(
+            signed,
+            ["operator.changed", "admission.changed", "trust.changed"]
+        );
     }
 
     #[test]

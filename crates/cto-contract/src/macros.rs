@@ -1,4 +1,5 @@
-//! Two macros for words that are contracts: closed string enums and constants that readers must insist on.
+//! Macros for words that are contracts: closed string enums, constants that readers must insist on, checked strings, and
+//! what operators sign.
 
 /// Declares a closed enum whose variants are exactly one wire string each.
 #[macro_export]
@@ -130,6 +131,30 @@ macro_rules! checked_string {
             fn schema_name() -> ::std::borrow::Cow<'static, str> { stringify!($name).into() }
             fn json_schema(_: &mut $crate::schemars::SchemaGenerator) -> $crate::schemars::Schema {
                 $crate::schemars::json_schema!({ "type": "string", "pattern": $pattern })
+            }
+        }
+    };
+}
+
+/// Makes a struct with the fields `ledger`, `slot`, `signer` and `at` something that an operator signs, and names the
+/// variant of [`crate::ledger::Record`] that holds it.
+macro_rules! statement {
+    ($name:ident, $variant:ident) => {
+        impl $crate::operator::Statement for $name {
+            fn ledger(&self) -> &$crate::ids::Digest {
+                &self.ledger
+            }
+            fn slot(&self) -> &$crate::ids::Nonce {
+                &self.slot
+            }
+            fn signer(&self) -> &$crate::operator::OperatorName {
+                &self.signer
+            }
+            fn at(&self) -> $crate::time::Utc {
+                self.at
+            }
+            fn into_record(signed: $crate::operator::Signed<Self>) -> $crate::ledger::Record {
+                $crate::ledger::Record::$variant(signed)
             }
         }
     };

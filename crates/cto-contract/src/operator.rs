@@ -4,11 +4,13 @@
 //! beside each other. Every statement names its ledger and its signing slot, so that it counts once and in one place only.
 
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Digest, Nonce};
-use crate::ledger::{Header, OnceKey, RecordKind, Subject};
+use crate::ledger::{Header, OnceKey, Record, RecordKind, Subject};
 use crate::time::Utc;
+use crate::trust::TrustedKey;
 use crate::words::{Custody, Presence};
 
 checked_string!(
@@ -26,8 +28,8 @@ wire_const! {
     pub struct OperatorSchema: &'static str = "cto.operator/v1"
 }
 
-/// What an operator may sign.
-pub trait Statement: Serialize {
+/// What an operator may sign. `statement!` implements it for a struct with these four fields.
+pub trait Statement: Serialize + DeserializeOwned {
     /// The ledger in which it counts.
     fn ledger(&self) -> &Digest;
     /// The slot that it was signed for.
@@ -35,25 +37,23 @@ pub trait Statement: Serialize {
     /// Who signs.
     fn signer(&self) -> &OperatorName;
     fn at(&self) -> Utc;
+    /// The record that holds it with its signature.
+    fn into_record(signed: Signed<Self>) -> Record;
 }
 
-macro_rules! statement {
-    ($name:ident) => {
-        impl Statement for $name {
-            fn ledger(&self) -> &Digest {
-                &self.ledger
-            }
-            fn slot(&self) -> &Nonce {
-                &self.slot
-            }
-            fn signer(&self) -> &OperatorName {
-                &self.signer
-            }
-            fn at(&self) -> Utc {
-                self.at
-            }
-        }
-    };
+/// What a record of the ledger tells of a signature: only [`Signed`] has one.
+pub trait MaybeSigned {
+    const IS_SIGNED: bool = false;
+    fn signature(&self) -> Option<&OperatorSignature> {
+        None
+    }
+}
+
+impl<T> MaybeSigned for Signed<T> {
+    const IS_SIGNED: bool = true;
+    fn signature(&self) -> Option<&OperatorSignature> {
+        Some(&self.signature)
+    }
 }
 
 /// A signature, and what it shows.
@@ -95,11 +95,15 @@ pub struct OperatorStatement {
     pub public_key: String,
     /// What is said of a plain key: a passphrase or an agent's question holds it. A signature can't show it.
     pub claims_presence: bool,
+    /// Harness keys that counted before there was an operator. Only the first change takes them over: what he does not
+    /// sign for counts no longer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub takes_over: Vec<TrustedKey>,
     pub signer: OperatorName,
     pub slot: Nonce,
     pub at: Utc,
 }
-statement!(OperatorStatement);
+statement!(OperatorStatement, OperatorChanged);
 
 impl Signed<OperatorStatement> {
     pub(crate) fn header(&self) -> Header {
@@ -125,11 +129,14 @@ pub struct SlotOpened {
     pub expires_at: Utc,
 }
 
+impl MaybeSigned for SlotOpened {}
+
 impl SlotOpened {
     /// What every slot is about: the last one is the only one that can be open.
     pub const SUBJECT: &'static str = "slot";
 
-    pub(crate) fn key(nonce: &Nonce) -> OnceKey {
+    /// The key of the beginning of a slot.
+    pub fn key(nonce: &Nonce) -> OnceKey {
         OnceKey::made(format!("{}:{nonce}", RecordKind::SlotOpened))
     }
 
@@ -151,6 +158,8 @@ pub struct SlotClosed {
     pub used: bool,
     pub at: Utc,
 }
+
+impl MaybeSigned for SlotClosed {}
 
 impl SlotClosed {
     /// The key of the end of a slot.

@@ -6,6 +6,7 @@
 pub mod actions;
 pub mod admission;
 pub mod advice;
+pub mod authority;
 pub mod checks;
 pub mod claims;
 pub mod doctor;
@@ -25,6 +26,8 @@ pub mod read_paths;
 pub mod residue;
 pub mod sandbox_choice;
 pub mod secrets;
+pub mod signatures;
+pub mod standing;
 pub mod verdicts;
 pub mod views;
 pub mod why;

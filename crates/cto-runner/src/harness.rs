@@ -4,12 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_checkout::{Repository, RepositoryError};
+use cto_contract::config::CheckpointPlace;
 use cto_contract::ids::RunId;
 use cto_contract::lanes::ProgramSource;
 use cto_contract::report::Report;
 use cto_contract::verify::VerifyReport;
 use cto_contract::words::{Lane, SandboxChoice, Stage};
 use cto_evidence::key::{PublicKey, SigningKey};
+use cto_ledger::{Ledger, SecondPlace};
 use cto_rules::sandbox_choice::ChoiceError;
 use cto_rules::secrets::{Known, scan_text};
 use cto_sandbox::{Launcher, StopToken};
@@ -202,6 +204,27 @@ impl Harness {
     /// The database.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Who decides here: the ledger with its files and its checkpoints.
+    pub fn ledger(&self) -> Ledger<'_> {
+        let second = self.config.harness.checkpoints.clone();
+        Ledger {
+            store: &self.store,
+            key: &self.key,
+            home: self.home.root(),
+            config: &self.config.dir,
+            trusted: &self.config.trusted,
+            second: second.map(|place| match place {
+                CheckpointPlace::Directory(path) => SecondPlace::Directory(path.into()),
+                CheckpointPlace::Git(place) => SecondPlace::Git {
+                    repository: place.repository.into(),
+                    reference: place.reference,
+                },
+                CheckpointPlace::Command(argv) => SecondPlace::Command(argv),
+            }),
+            path: self.env.get("PATH").unwrap_or_default().to_owned(),
+        }
     }
 
     /// Finds the mistakes that are the caller's: a repository or commit that is not there, inputs that are refused.

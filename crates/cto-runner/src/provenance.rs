@@ -133,16 +133,11 @@ fn is_own(
 /// The digest of the pack that the ledger knows of a run.
 pub(crate) fn ledger_digest(store: &Store, run_id: &RunId) -> Result<Option<Digest>, StoreError> {
     let found = store.find::<Record>(&Seal::key(run_id))?;
-    Ok(found.and_then(|found| match found.record {
-        Record::RunSealed(seal) => Some(seal.pack_digest),
-        Record::Genesis(_)
-        | Record::RunCreated(_)
-        | Record::RunTakenUp(_)
-        | Record::LedgerLost(_)
-        | Record::OperatorChanged(_)
-        | Record::SlotOpened(_)
-        | Record::SlotClosed(_) => None,
-    }))
+    // Found by the key of a seal: no other kind has it.
+    match found.map(|found| found.record) {
+        Some(Record::RunSealed(seal)) => Ok(Some(seal.pack_digest)),
+        Some(_) | None => Ok(None),
+    }
 }
 
 /// The digest of a pack's list of files; none when there is none that can be read.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cto_contract::ids::{BadId, Digest};
-use cto_contract::ledger::{LedgerRecord, OnceKey, Subject};
+use cto_contract::ledger::{LedgerRecord, OnceKey, RecordKind, Subject};
 use cto_contract::time::BadTime;
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -117,6 +117,68 @@ pub(crate) async fn last<R: LedgerRecord>(
     entry.map(|entry| found(path, &entry)).transpose()
 }
 
+/// All records of these kinds, in their order. For kinds of which there are few: what people decide.
+pub(crate) async fn of_kinds<R: LedgerRecord>(
+    conn: &mut SqliteConnection,
+    path: &Path,
+    kinds: &[RecordKind],
+) -> Result<Vec<Found<R>>, StoreError> {
+    let mut all = Vec::new();
+    for kind in kinds {
+        let mut after = 0;
+        loop {
+            let rows = sqlx::query(sql::LEDGER_PAGE_OF_KIND)
+                .bind(after)
+                .bind(WALK_ROWS)
+                .bind(kind.as_str())
+                .fetch_all(&mut *conn)
+                .await
+                .map_err(at(path))?;
+            if rows.is_empty() {
+                break;
+            }
+            for row in &rows {
+                let entry = read_entry(row).map_err(at(path))?;
+                after = entry.seq;
+                all.push(found(path, &entry)?);
+            }
+        }
+    }
+    all.sort_by_key(|found| found.place.seq);
+    Ok(all)
+}
+
+/// Where the entry with this number stands; none where there is none.
+pub(crate) async fn entry_at(
+    conn: &mut SqliteConnection,
+    path: &Path,
+    seq: u64,
+) -> Result<Option<LedgerHead>, StoreError> {
+    let before = i64::try_from(seq).unwrap_or(i64::MAX).saturating_sub(1);
+    let row = sqlx::query(sql::LEDGER_PAGE)
+        .bind(before)
+        .bind(1_i64)
+        .fetch_optional(conn)
+        .await
+        .map_err(at(path))?;
+    let entry = row.map(|row| read_entry(&row)).transpose();
+    let entry = entry.map_err(at(path))?;
+    let place = entry.map(|entry| place_of(path, &entry)).transpose()?;
+    Ok(place.filter(|place| place.seq == seq))
+}
+
+pub(crate) async fn ledger_id(
+    conn: &mut SqliteConnection,
+    path: &Path,
+) -> Result<Digest, StoreError> {
+    let digest: Option<String> = sqlx::query_scalar(sql::LEDGER_GENESIS)
+        .fetch_optional(conn)
+        .await
+        .map_err(at(path))?;
+    let digest = digest.ok_or_else(|| bad_record(path, 1, "the ledger has no genesis"))?;
+    digest.parse().map_err(|e: BadId| bad_record(path, 1, e))
+}
+
 pub(crate) async fn head(
     conn: &mut SqliteConnection,
     path: &Path,
@@ -131,15 +193,7 @@ pub(crate) async fn head(
 
 impl Database {
     pub(crate) async fn ledger_id(&mut self) -> Result<Digest, StoreError> {
-        let digest: Option<String> = sqlx::query_scalar(sql::LEDGER_GENESIS)
-            .fetch_optional(&mut self.conn)
-            .await
-            .map_err(at(&self.path))?;
-        let digest =
-            digest.ok_or_else(|| bad_record(&self.path, 1, "the ledger has no genesis"))?;
-        digest
-            .parse()
-            .map_err(|e: BadId| bad_record(&self.path, 1, e))
+        ledger_id(&mut self.conn, &self.path).await
     }
 
     pub(crate) async fn ledger_entries(

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cto_contract::ids::{Digest, RunId};
-use cto_contract::ledger::{LedgerRecord, OnceKey, RunCreated};
+use cto_contract::ledger::{LedgerRecord, OnceKey, RecordKind, RunCreated};
 use cto_contract::time::Utc;
 use sqlx::Connection as _;
 use tokio::runtime::{Builder, Runtime};
@@ -195,6 +195,23 @@ impl Store {
         let database = &mut *self.database();
         self.runtime
             .block_on(entries::head(&mut database.conn, &database.path))
+    }
+
+    /// All records of these kinds, in their order. For kinds of which there are few: what people decide.
+    pub fn ledger_of_kinds<R: LedgerRecord>(
+        &self,
+        kinds: &[RecordKind],
+    ) -> Result<Vec<Found<R>>, StoreError> {
+        let database = &mut *self.database();
+        self.runtime
+            .block_on(entries::of_kinds(&mut database.conn, &database.path, kinds))
+    }
+
+    /// Where the entry with this number stands; none where there is none.
+    pub fn ledger_entry_at(&self, seq: u64) -> Result<Option<LedgerHead>, StoreError> {
+        let database = &mut *self.database();
+        self.runtime
+            .block_on(entries::entry_at(&mut database.conn, &database.path, seq))
     }
 
     pub fn ledger_entries(&self, page: LedgerPage) -> Result<LedgerListing, StoreError> {

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use cto_contract::ledger::{LedgerRecord, OnceKey, Subject};
+use cto_contract::ids::Digest;
+use cto_contract::ledger::{LedgerRecord, OnceKey, RecordKind, Subject};
 use sqlx::{Sqlite, Transaction};
 use tokio::runtime::Runtime;
 
 use crate::database::Database;
 use crate::entries;
 use crate::error::{StoreError, at};
-use crate::ledger::{Appended, Found};
+use crate::ledger::{Appended, Found, LedgerHead};
 
 /// The ledger while nobody else can write to it. Given by [`crate::Store::transact`].
 pub struct LedgerTransaction<'a> {
@@ -64,5 +65,26 @@ impl<'a> LedgerTransaction<'a> {
     ) -> Result<Option<Found<R>>, StoreError> {
         self.runtime
             .block_on(entries::last(&mut self.tx, &self.path, kind, subject))
+    }
+
+    /// All records of these kinds, in their order. For kinds of which there are few: what people decide.
+    pub fn of_kinds<R: LedgerRecord>(
+        &mut self,
+        kinds: &[RecordKind],
+    ) -> Result<Vec<Found<R>>, StoreError> {
+        self.runtime
+            .block_on(entries::of_kinds(&mut self.tx, &self.path, kinds))
+    }
+
+    /// The digest of the genesis.
+    pub fn id(&mut self) -> Result<Digest, StoreError> {
+        self.runtime
+            .block_on(entries::ledger_id(&mut self.tx, &self.path))
+    }
+
+    /// The last record.
+    pub fn head(&mut self) -> Result<LedgerHead, StoreError> {
+        self.runtime
+            .block_on(entries::head(&mut self.tx, &self.path))
     }
 }

@@ -16,6 +16,10 @@ const MAP: &[(&str, &[&str])] = &[
     ("cto-egress", &["cto-contract"]),
     ("cto-store", &["cto-contract"]),
     (
+        "cto-ledger",
+        &["cto-contract", "cto-rules", "cto-evidence", "cto-store"],
+    ),
+    (
         "cto-runner",
         &[
             "cto-contract",
@@ -26,6 +30,7 @@ const MAP: &[(&str, &[&str])] = &[
             "cto-sandbox",
             "cto-egress",
             "cto-store",
+            "cto-ledger",
         ],
     ),
     (
@@ -48,6 +53,7 @@ const MAP: &[(&str, &[&str])] = &[
             "cto-sandbox",
             "cto-egress",
             "cto-store",
+            "cto-ledger",
             "cto-runner",
         ],
     ),

@@ -17,6 +17,7 @@ fn signed_by(key: &SoftKey, flags: u8) -> Signed<OperatorStatement> {
         operator: "olga".parse().unwrap(),
         public_key: key.public_line(),
         claims_presence: true,
+        takes_over: Vec::new(),
         signer: "olga".parse().unwrap(),
         slot: Nonce::from_bytes(&[2; 32]),
         at: "2026-06-01T00:00:00Z".parse().unwrap(),

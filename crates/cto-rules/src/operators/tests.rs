@@ -10,6 +10,7 @@ fn change(what: OperatorChange, operator: &str, key: &str, signer: &str) -> Oper
         operator: operator.parse().unwrap(),
         public_key: key.to_owned(),
         claims_presence: key.starts_with("claims"),
+        takes_over: Vec::new(),
         signer: signer.parse().unwrap(),
         slot: Nonce::from_bytes(&[2; 32]),
         at: "2026-06-01T00:00:00Z".parse().unwrap(),
