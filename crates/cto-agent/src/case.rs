@@ -55,7 +55,7 @@ pub struct CaseLane {
 impl CaseLane {
     /// The one shape of its command line.
     fn argv(&self, scratch: &str) -> Vec<String> {
-        let task = format!("{scratch}/{TASKS}/{}.task.json", self.task_id);
+        let task = format!("{scratch}/{}", self.task_file());
         let words = ["run", "--task", &task, "--mode", "unattended"];
         let words = std::iter::once(self.program.as_str()).chain(words);
         words.map(str::to_owned).collect()
@@ -67,6 +67,18 @@ impl CaseLane {
             provider: RUNTIME_PROVIDER.to_owned(),
             model: self.pair.model.clone(),
         }
+    }
+
+    fn task_file(&self) -> String {
+        format!("{TASKS}/{}.task.json", self.task_id)
+    }
+
+    /// What its program must find as it was planned. It writes its keys' file itself, even when it is only asked for help.
+    fn fixed(&self) -> Vec<String> {
+        let data = ["config.json", "projects.json", "pi-agent/models.json"];
+        let data = data.map(|name| format!("{DATA}/{name}"));
+        let task = [self.task_file(), format!("{TASKS}/{}.md", self.task_id)];
+        task.into_iter().chain(data).collect()
     }
 
     fn files(&self, around: &Surroundings<'_>) -> Vec<ScratchEntry> {
@@ -176,6 +188,7 @@ impl Adapter for CaseLane {
             working_directory: WorkingDirectory::Scratch(DESK.to_owned()),
             path_prefix: vec![TOOLS.to_owned()],
             scratch: self.files(&around),
+            fixed: self.fixed(),
             pack_files: self.pack_files(),
             // The older build has no `--version`, and starts its default flow.
             version_probe: Some(VersionProbe {
@@ -196,6 +209,34 @@ impl Adapter for CaseLane {
             }),
             runtime_model_provider: Some(RUNTIME_PROVIDER.to_owned()),
             ..LanePlan::default()
+        }
+    }
+
+    fn objection(&self, plan: &LanePlan) -> Option<String> {
+        let file = |path: &str| {
+            let mut entries = plan.scratch.iter().filter(|entry| entry.path == path);
+            entries.next().and_then(|entry| match &entry.content {
+                ScratchContent::File(bytes) => Some(bytes.as_slice()),
+                ScratchContent::Program(_) | ScratchContent::Directory => None,
+            })
+        };
+        let config = format!("{DATA}/config.json");
+        let mut shown = plan.pack_files.iter().filter(|file| file.path == config);
+        let shown = shown.next().map(|file| file.bytes.as_slice());
+        let names = |config: Option<&[u8]>, pair: &ModelPair| {
+            config.is_some_and(|config| names_pair(config, pair))
+        };
+        let is_own_task = |task: &[u8]| task::is_task(task, &self.task_id, &self.created);
+        if !is_case_command(&plan.argv) {
+            Some("Case is started in one shape only, and this is another".to_owned())
+        } else if !plan.argv[3].ends_with(&self.task_file())
+            || !file(&self.task_file()).is_some_and(is_own_task)
+        {
+            Some("the task file is not that of the contract".to_owned())
+        } else if !names(shown, &self.pair) || !names(file(&config), &self.runtime_pair()) {
+            Some("the config does not give the admitted pair to every role".to_owned())
+        } else {
+            None
         }
     }
 

@@ -50,6 +50,12 @@ pub trait Adapter {
     /// Turns the task into what is to be started.
     fn plan(&self, around: Surroundings<'_>) -> LanePlan;
 
+    /// Why a plan must not be started, if so: a last look at what was made, by whoever knows what it has to be.
+    fn objection(&self, plan: &LanePlan) -> Option<String> {
+        let _ = plan;
+        None
+    }
+
     /// A conversation with the process that was started.
     fn dialogue(&self) -> Box<dyn Dialogue>;
 }

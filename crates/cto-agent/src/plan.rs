@@ -134,6 +134,8 @@ pub struct LanePlan {
     /// Directories of scratch that come before everything else on `PATH`.
     pub path_prefix: Vec<String>,
     pub scratch: Vec<ScratchEntry>,
+    /// Files of scratch that must still be as planned when the program starts.
+    pub fixed: Vec<String>,
     pub version_probe: Option<VersionProbe>,
     pub collect: Vec<Collection>,
     pub follow: Option<FollowedFile>,

@@ -13,6 +13,18 @@ wire_const! {
 pub struct ModelScript {
     pub schema: ScriptSchema,
     pub steps: Vec<ScriptStep>,
+    /// Other steps for some requests; the first scene that fits is taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scenes: Vec<ScriptScene>,
+}
+
+/// Steps of their own for requests whose opening holds a text: an agent with several roles opens each in its own words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptScene {
+    /// Looked for in everything that comes before the model's own first answer.
+    pub when: String,
+    pub steps: Vec<ScriptStep>,
 }
 
 /// One step. `say` goes with the step behind it; whatever follows a `finish` is never reached.
@@ -137,7 +149,8 @@ mod tests {
     fn read(steps: &str) -> String {
         let text = format!("schema: cto.model-script/v1\nsteps:\n{steps}");
         match document::read::<ModelScript>("script.yaml", text.as_bytes()) {
-            Ok(script) => format!("{:?}", script.steps),
+            Ok(script) if script.scenes.is_empty() => format!("{:?}", script.steps),
+            Ok(script) => format!("{:?} {:?}", script.steps, script.scenes),
             Err(error) => error.to_string(),
         }
     }
@@ -147,6 +160,14 @@ mod tests {
         insta::assert_snapshot!(
             read("  - say: hello\n  - edit: {path: a.txt, find: x, replace: y}\n  - edit: {path: b, content: ''}\n  - run: make\n  - finish: done\n"),
             @r#"[Say("hello"), Edit(ScriptEdit { path: "a.txt", change: Replace { find: "x", with: "y" } }), Edit(ScriptEdit { path: "b", change: Content("") }), Run("make"), Finish("done")]"#
+        );
+    }
+
+    #[test]
+    fn a_scene_has_steps_of_its_own() {
+        insta::assert_snapshot!(
+            read("  - finish: done\nscenes:\n  - when: the reviewer\n    steps: [finish: fine]\n"),
+            @r#"[Finish("done")] [ScriptScene { when: "the reviewer", steps: [Finish("fine")] }]"#
         );
     }
 

@@ -155,6 +155,9 @@ pub struct LaunchPlan {
     pub setup: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputPlan>,
+    /// The name under which the program knows its model's provider, which admits nothing; none without a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_model_provider: Option<String>,
     #[serde(default = "no_ladder")]
     pub ladder: Ladder,
     #[serde(default, skip_serializing_if = "Option::is_none")]

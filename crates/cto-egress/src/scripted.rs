@@ -23,7 +23,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::socket::StopSign;
 use serving::Visit;
-use turn::Turn;
+use turn::Play;
 
 /// The name of the model where it is asked which there are.
 pub const SCRIPTED_MODEL: &str = "scripted";
@@ -48,7 +48,7 @@ pub struct ScriptedModel {
 
 /// What all visits share.
 struct Served {
-    turns: Vec<Turn>,
+    play: Play,
     fault: ModelFault,
     record: Option<Mutex<Recorder>>,
     stop: StopSign,
@@ -67,7 +67,7 @@ impl ScriptedModel {
         let address = listener.local_addr()?;
         let (stop, alive) = io::pipe()?;
         let served = Arc::new(Served {
-            turns: turn::turns(&options.script),
+            play: Play::of(&options.script),
             fault: options.fault,
             record: options
                 .record

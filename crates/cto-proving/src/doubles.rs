@@ -4,6 +4,9 @@
 //! that misbehaves. The name is the only thing that reaches it for sure: inside, the environment is built from nothing and
 //! no directory beside the program is shown. What it does to the tree comes from its model, as with the real program.
 
+pub mod case;
+mod chat;
+
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::path::Path;
@@ -16,6 +19,8 @@ const NAME_PREFIX: &str = "cto-double-";
 /// How a double was called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
+    /// How this program was called: it can be called again in the same way.
+    pub program: OsString,
     pub lane: Lane,
     /// What is wrong with it; none for one that does what it should.
     pub behaviour: Option<String>,
@@ -29,13 +34,15 @@ impl Call {
         let mut args = args.into_iter();
         let program = args.next()?;
         let name = Path::new(&program).file_name().and_then(OsStr::to_str)?;
-        let name = name.strip_prefix(NAME_PREFIX)?;
+        let name = name.strip_prefix(NAME_PREFIX)?.to_owned();
         let (lane, behaviour) = match name.split_once('.') {
-            None => (name, None),
+            None => (name.as_str(), None),
             Some((lane, behaviour)) => (lane, Some(behaviour.to_owned())),
         };
+        let lane: Lane = lane.parse().ok()?;
         Some(Self {
-            lane: lane.parse().ok()?,
+            program,
+            lane,
             behaviour,
             args: args.map(|a| a.to_string_lossy().into_owned()).collect(),
         })
@@ -54,13 +61,10 @@ pub fn file_name(lane: Lane, behaviour: Option<&str>) -> String {
 pub fn entry(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let call = Call::read(args)?;
     Some(match call.lane {
-        Lane::Fake
-        | Lane::Command
-        | Lane::Case
-        | Lane::Codex
-        | Lane::Pi
-        | Lane::Claude
-        | Lane::Acp => no_double(call.lane),
+        Lane::Case => case::run(&call),
+        Lane::Fake | Lane::Command | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => {
+            no_double(call.lane)
+        }
     })
 }
 

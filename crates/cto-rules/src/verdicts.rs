@@ -20,7 +20,6 @@ pub(crate) use exposed::log_rewritten;
 pub use exposed::{ExposedFile, exposed};
 pub use faults::{Commands, DiskUnit, Fault, clock_went_back, fault, interrupted};
 pub use limits::{LimitFact, limit_hit};
-pub use pipeline::lacks_envelope;
 pub(crate) use provider::{another_model, provider_fault};
 pub use setup::setup;
 pub use source::{SourceFacts, SourceLook, can_be_proof, source};

@@ -39,6 +39,11 @@ impl Place<'_> {
         self.krate == "cto-ledger" && self.inside == "src/program.rs"
     }
 
+    /// A double stands for an agent inside the sandbox, and starts commands as one.
+    fn is_a_double(&self) -> bool {
+        self.krate == "cto-proving" && self.inside.starts_with("src/doubles/")
+    }
+
     /// Evidence is pure but for the modules that read and write a pack, and its binary.
     fn in_pure_code(&self) -> bool {
         let reads_packs = |part: &str| {
@@ -72,6 +77,7 @@ const FENCES: &[Fence] = &[
             ) && !place.in_tests_folder()
                 && !place.kills_a_harness()
                 && !place.calls_an_operators_tool()
+                && !place.is_a_double()
         },
         sentence: "processes start in cto-sandbox, git in cto-checkout, an operator's tools in cto-ledger",
     },

@@ -16,6 +16,11 @@ pub(super) fn task_json(id: &str, created: &str) -> Vec<u8> {
     }))
 }
 
+/// Whether a file is the task of this attempt.
+pub(super) fn is_task(bytes: &[u8], id: &str, created: &str) -> bool {
+    bytes == task_json(id, created)
+}
+
 /// `<stem>.md`: the brief, with the envelope that every role ends with.
 pub(super) fn task_markdown(brief: &str, allowed_paths: &[String]) -> String {
     let example = json!({

@@ -219,3 +219,37 @@ fn it_is_ended_only_after_its_review_and_some_time_to_leave() {
     assert_eq!(dialogue.tick(Duration::from_secs(104)), []);
     assert_eq!(dialogue.tick(Duration::from_secs(106)), [Act::Finished]);
 }
+
+#[test]
+fn a_plan_of_another_shape_task_or_pair_is_objected_to() {
+    let lane = lane();
+    assert_eq!(lane.objection(&planned(&lane)), None);
+    let objection = |change: fn(&mut LanePlan)| {
+        let mut plan = planned(&lane);
+        change(&mut plan);
+        lane.objection(&plan).unwrap_or_default()
+    };
+    let shape = "Case is started in one shape only, and this is another";
+    assert_eq!(objection(|p| p.argv[1] = "session".to_owned()), shape);
+    assert_eq!(objection(|p| p.argv.push("--model".to_owned())), shape);
+    let task = "the task file is not that of the contract";
+    let other = |p: &mut LanePlan| p.argv[3] = "/s/other.task.json".to_owned();
+    assert_eq!(objection(other), task);
+    assert_eq!(objection(|p| drop(p.scratch.remove(0))), task);
+    let edited = |p: &mut LanePlan| p.scratch[0].content = ScratchContent::File(b"{}".to_vec());
+    assert_eq!(objection(edited), task);
+    let pair = "the config does not give the admitted pair to every role";
+    assert_eq!(objection(|p| p.pack_files.clear()), pair);
+    assert_eq!(objection(|p| drop(p.scratch.remove(2))), pair);
+    let fallback = |p: &mut LanePlan| p.scratch[2].content = ScratchContent::File(b"{}".to_vec());
+    assert_eq!(objection(fallback), pair);
+}
+
+#[test]
+fn what_it_reads_must_be_as_planned_when_it_starts() {
+    let plan = planned(&lane());
+    for path in &plan.fixed {
+        assert!(!file(&plan, path).is_empty(), "{path}");
+    }
+    assert_eq!(plan.fixed.len(), 5);
+}

@@ -44,6 +44,9 @@ A script:
     - edit: { path: a.py, find: old, replace: new }
     - edit: { path: b.txt, content: whole text }
     - finish: Done
+  scenes:                       # other steps for an agent's other roles
+    - when: You are the reviewer
+      steps: [finish: It is fine]
 
 Example:
   cto model scripted --port 8080 --script fix.yaml")]
@@ -74,6 +77,7 @@ fn scripted(args: &Scripted, session: &Session) -> Outcome {
         None => ModelScript {
             schema: ScriptSchema,
             steps: vec![ScriptStep::Finish("There is nothing to do.".to_owned())],
+            scenes: Vec::new(),
         },
     };
     let record = args.record.as_ref().map(|path| {

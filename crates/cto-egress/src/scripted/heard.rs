@@ -42,6 +42,46 @@ pub(super) fn model_of(request: &Value) -> &str {
         .unwrap_or(super::SCRIPTED_MODEL)
 }
 
+/// What a request begins with: all texts before the model's own first answer.
+pub(super) fn opening(request: &Value) -> String {
+    let mut texts = String::new();
+    let fixed = ["system", "instructions"].iter();
+    for value in fixed.filter_map(|name| request.get(name)) {
+        gather(value, 0, &mut texts);
+    }
+    let talk = ["messages", "input"].iter();
+    let talk = talk.filter_map(|name| request.get(name)?.as_array());
+    for message in talk.flatten().take_while(|message| !is_answer(message)) {
+        gather(message, 0, &mut texts);
+    }
+    texts
+}
+
+fn is_answer(message: &Value) -> bool {
+    let text = |name: &str| message.get(name).and_then(Value::as_str);
+    text("role") == Some("assistant") || matches!(text("type"), Some("function_call" | "reasoning"))
+}
+
+/// How deep texts are looked for.
+const DEPTH_MAX: usize = 8;
+
+fn gather(value: &Value, depth: usize, texts: &mut String) {
+    match value {
+        Value::String(text) => {
+            texts.push_str(text);
+            texts.push('\n');
+        }
+        Value::Array(items) if depth < DEPTH_MAX => {
+            items.iter().for_each(|item| gather(item, depth + 1, texts));
+        }
+        Value::Object(fields) if depth < DEPTH_MAX => {
+            let values = fields.values();
+            values.for_each(|inner| gather(inner, depth + 1, texts));
+        }
+        Value::Array(_) | Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 pub(super) fn is_streamed(request: &Value) -> bool {
     request.get("stream").and_then(Value::as_bool) == Some(true)
 }

@@ -115,7 +115,7 @@ impl<'s> Visit<'s> {
             Matter::Refusal => Content::Refusal("I can't help with that.".to_owned()),
             Matter::Huge => speech("words ".repeat(HUGE_BYTES / 6)),
             Matter::Script => {
-                let turn = turn::turn_after(&self.served.turns, step);
+                let turn = turn::turn_after(self.served.play.turns_for(&request.body), step);
                 match turn.zip(tool::find_shell(&request.body)) {
                     // A request without tools is about something else, such as a title.
                     None => speech("ok".to_owned()),

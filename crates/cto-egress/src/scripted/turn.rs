@@ -1,6 +1,9 @@
 //! A script as turns of a talk: in each the model says something and has one command run, in the last it only speaks.
 
 use cto_contract::model_script::{ModelScript, ScriptChange, ScriptEdit, ScriptStep};
+use serde_json::Value;
+
+use super::heard;
 
 /// What an agent that was asked for nothing else does.
 const NOTHING_LEFT: &str = "There is nothing left to do.";
@@ -13,11 +16,40 @@ pub(crate) struct Turn {
     pub(crate) command: Option<String>,
 }
 
-/// Returns the turns of a script. There is always a last one without a command.
-pub(crate) fn turns(script: &ModelScript) -> Vec<Turn> {
+/// A script as turns: those of its scenes, and those of every other request.
+pub(crate) struct Play {
+    scenes: Vec<(String, Vec<Turn>)>,
+    turns: Vec<Turn>,
+}
+
+impl Play {
+    pub(crate) fn of(script: &ModelScript) -> Self {
+        let scenes = script.scenes.iter();
+        Self {
+            scenes: scenes
+                .map(|scene| (scene.when.clone(), turns(&scene.steps)))
+                .collect(),
+            turns: turns(&script.steps),
+        }
+    }
+
+    /// The turns for a request, by what it begins with.
+    pub(crate) fn turns_for(&self, request: &Value) -> &[Turn] {
+        if self.scenes.is_empty() {
+            return &self.turns;
+        }
+        let opening = heard::opening(request);
+        let mut scenes = self.scenes.iter();
+        let scene = scenes.find(|(when, _)| opening.contains(when.as_str()));
+        scene.map_or(&self.turns, |(_, turns)| turns)
+    }
+}
+
+/// Returns the turns of steps. There is always a last one without a command.
+fn turns(steps: &[ScriptStep]) -> Vec<Turn> {
     let mut turns = Vec::new();
     let mut said: Vec<&str> = Vec::new();
-    for step in &script.steps {
+    for step in steps {
         let command = match step {
             ScriptStep::Say(text) => {
                 said.push(text);
@@ -85,16 +117,42 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cto_contract::model_script::ScriptSchema;
+    use cto_contract::model_script::{ScriptScene, ScriptSchema};
+    use serde_json::json;
 
     use super::*;
 
-    fn told(steps: Vec<ScriptStep>) -> String {
-        let script = ModelScript {
-            schema: ScriptSchema,
-            steps,
+    #[test]
+    fn a_request_gets_the_first_scene_whose_text_it_begins_with() {
+        let finish = |text: &str| vec![ScriptStep::Finish(text.to_owned())];
+        let scene = |when: &str, text: &str| ScriptScene {
+            when: when.to_owned(),
+            steps: finish(text),
         };
-        let lines = turns(&script).into_iter().map(|turn| match turn.command {
+        let play = Play::of(&ModelScript {
+            schema: ScriptSchema,
+            steps: finish("else"),
+            scenes: vec![scene("the reviewer", "fine"), scene("revision 2", "mended")],
+        });
+        let said = |request: Value| play.turns_for(&request)[0].text.clone();
+        let chat = |first: &str, later: &str| {
+            json!({"messages": [{"role": "system", "content": first}, {"role": "assistant", "content": "x"},
+                {"role": "tool", "content": later}]})
+        };
+        assert_eq!(said(chat("You are the reviewer", "")), "fine");
+        assert_eq!(said(chat("You are the writer", "the reviewer")), "else");
+        let parts = json!({"instructions": "a", "input": [{"role": "user", "content": [{"text": "revision 2"}]},
+            {"type": "function_call", "arguments": "the reviewer"}]});
+        assert_eq!(said(parts), "mended");
+        assert_eq!(
+            said(json!({"system": [{"text": "the reviewer"}], "messages": []})),
+            "fine"
+        );
+        assert_eq!(said(json!(null)), "else");
+    }
+
+    fn told(steps: Vec<ScriptStep>) -> String {
+        let lines = turns(&steps).into_iter().map(|turn| match turn.command {
             Some(command) => format!("[{}] $ {command}", turn.text),
             None => format!("[{}]", turn.text),
         });

@@ -267,6 +267,7 @@ pub(crate) fn pass() -> Plan {
             verification: vec!["python3 -m unittest -q".to_owned()],
             setup: Vec::new(),
             inputs: Vec::new(),
+            runtime_model_provider: None,
             ladder: Ladder::NotNeeded,
             source: None,
         },

@@ -56,8 +56,13 @@ pub(crate) fn backend_blockers(state: &RunState) -> Vec<Blocker> {
             format!("signal {signal}"),
             format!("the {lane} backend was ended by signal {signal}"),
         ));
-    } else if end.pipeline.as_ref().is_some_and(pipeline::lacks_envelope) {
-        // One build ends with 1 then, another with 0: what its phases say is told below.
+    } else if matches!(end.exit_code, Some(0 | 1))
+        && end
+            .pipeline
+            .as_ref()
+            .is_some_and(pipeline::tells_how_it_ended)
+    {
+        // One build ends with 1 where a role failed, another with 0: what its phases say is told below.
     } else if end.exit_code != Some(0) {
         let code = end
             .exit_code

@@ -7,9 +7,10 @@ use cto_contract::text::shorten;
 /// How an error begins that says that a role's answer held no result in its envelope.
 const ENVELOPE: &str = "AGENT_RESULT";
 
-/// Whether the backend's own words show that a role gave no result as the protocol wants it.
-pub fn lacks_envelope(words: &PipelineWords) -> bool {
-    words.phases.iter().any(is_without_envelope)
+/// Whether the backend's own words say how it ended, so that its exit code adds nothing: it came to the end of its phases,
+/// or a role gave no result as the protocol wants it.
+pub(super) fn tells_how_it_ended(words: &PipelineWords) -> bool {
+    words.ended || words.phases.iter().any(is_without_envelope)
 }
 
 fn is_without_envelope(phase: &PhaseWords) -> bool {

@@ -109,11 +109,15 @@ fn asked_model(state: &RunState) -> ModelSection {
         return ModelSection::default();
     };
     let is_case = state.lane == Lane::Case;
+    let plan = state.plan.as_ref();
+    let runtime = plan.and_then(|p| p.plan.runtime_model_provider.clone());
     ModelSection {
         model_provider: asked.provider.clone(),
         model: asked.model.clone(),
         case_model_provider: asked.provider.clone().filter(|_| is_case),
         case_model: asked.model.clone().filter(|_| is_case),
+        case_runtime_model_provider: runtime.clone().filter(|_| is_case),
+        runtime_model_provider: runtime,
         ..ModelSection::default()
     }
 }

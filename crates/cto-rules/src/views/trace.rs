@@ -1,7 +1,7 @@
 //! The log as `trace.jsonl`.
 
 use cto_contract::blocker::{Blocker, BlockerCode};
-use cto_contract::event::{EventKind, RunEvent, Step};
+use cto_contract::event::{AskedModel, EventKind, RunEvent, Step};
 use cto_contract::text::shorten;
 use cto_contract::time::Utc;
 use cto_contract::trace::{TraceEntry, TraceOutcome, TraceSchema};
@@ -9,11 +9,14 @@ use cto_contract::verification::{CommandResult, Verification};
 
 /// Longest sentence of a blocker in a line.
 const MESSAGE_CHARS_MAX: usize = 400;
+/// Longest name of a provider or a model.
+const NAME_CHARS_MAX: usize = 100;
 
 /// Folds the log into actions and checks.
 pub fn trace(events: &[RunEvent]) -> Vec<TraceEntry> {
     let mut out = Vec::new();
     let mut open: Option<(Step, Utc)> = None;
+    let mut asked_model = None;
     for event in events {
         let at = event.ts;
         match &event.kind {
@@ -123,9 +126,13 @@ pub fn trace(events: &[RunEvent]) -> Vec<TraceEntry> {
                     c.status.as_str(),
                 ));
             }
-            EventKind::RunStarted(_)
-            | EventKind::TaskContractCreated(_)
-            | EventKind::PlanUpdated(_)
+            EventKind::RunStarted(s) => asked_model.clone_from(&s.asked_model),
+            EventKind::PlanUpdated(p) => {
+                let runtime = p.plan.runtime_model_provider.as_deref();
+                let words = asked_model.as_ref().map(|m| model_words(m, runtime));
+                out.extend(words.map(|words| entry("model", at, Some(at), &[], &words)));
+            }
+            EventKind::TaskContractCreated(_)
             | EventKind::ApprovalRequested(_)
             | EventKind::ApprovalGranted(_)
             | EventKind::ApprovalDenied(_)
@@ -170,6 +177,17 @@ fn entry(
             .collect::<Vec<_>>()
             .join("; "),
     }
+}
+
+/// The pair that was asked for, and the provider as the program knows it.
+fn model_words(asked: &AskedModel, runtime: Option<&str>) -> String {
+    let shown = |name: Option<&str>| shorten(name.unwrap_or("none"), NAME_CHARS_MAX);
+    format!(
+        "provider {}, model {}, runtime provider {}",
+        shown(asked.provider.as_deref()),
+        shown(asked.model.as_deref()),
+        shown(runtime)
+    )
 }
 
 fn canary_word(verification: &Verification) -> String {

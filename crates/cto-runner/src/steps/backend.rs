@@ -10,7 +10,7 @@ use cto_contract::event::{
 };
 use cto_contract::lanes;
 use cto_contract::plan::SandboxPlan;
-use cto_contract::words::BackendCompletion;
+use cto_contract::words::{BackendCompletion, Lane};
 use cto_evidence::canonical::to_canonical;
 use cto_rules::eligibility::ApprovalUse;
 use cto_rules::verdicts::{Commands, Fault, LimitFact};
@@ -30,7 +30,7 @@ use crate::sandbox_proof::{Names, sandbox_proof};
 use crate::source::Source;
 use crate::steps::Permission;
 use crate::steps::egress::{Egress, record_traffic};
-use crate::steps::plan::Planned;
+use crate::steps::plan::{Planned, first_changed};
 use crate::steps::prepare::Prepared;
 use crate::{error_chain, round_seconds};
 
@@ -65,6 +65,15 @@ pub(crate) fn backend(
         lanes::BaselineChecks::Beside => start_baseline_checks(run, prepared)?,
     };
     let version_output = probe_version(&permission, &planned, &run.stop);
+    let objection = last_objection(
+        run.request.lane,
+        &planned,
+        version_output.as_deref(),
+        prepared,
+    );
+    if let Some(why) = objection {
+        return Err(Fault::NothingToStart { why }.into());
+    }
     run.record(EventKind::BackendStarted(BackendStarted {
         identity_digest: planned.identity_digest.clone(),
         version_output,
@@ -88,6 +97,27 @@ pub(crate) fn backend(
         source.look_after_backend();
     }
     Ok(baseline)
+}
+
+/// What speaks against a start at the last moment: the program does not say that it is the lane's, or what it will read was
+/// changed by it when it was only asked who it is.
+fn last_objection(
+    lane: Lane,
+    planned: &Planned,
+    version_output: Option<&str>,
+    prepared: &Prepared,
+) -> Option<String> {
+    let word = lane.traits().identity_word;
+    let is_asked = planned.lane_plan.version_probe.is_some();
+    if is_asked && !version_output.unwrap_or_default().contains(word) {
+        return Some(format!(
+            "the program does not say \"{word}\" when it is asked who it is: it is another one"
+        ));
+    }
+    let changed = first_changed(&planned.lane_plan, &prepared.room.own_scratch())?;
+    Some(format!(
+        "`$SCRATCH/{changed}` is not as it was planned, and nothing was started"
+    ))
 }
 
 /// Starts the backend, listens to it, and comes back when nothing of it is left, and with whether its output is written.

@@ -67,6 +67,9 @@ pub(crate) fn plan(
     let room = &prepared.room;
     let adapter = adapters::adapter(run, &room.own_scratch())?;
     let lane_plan = lane_plan(run, adapter.as_ref(), permission, room)?;
+    if let Some(why) = adapter.objection(&lane_plan) {
+        return Err(Fault::NothingToStart { why }.into());
+    }
     lay_out(&lane_plan, &room.own_scratch())?;
     for file in &lane_plan.pack_files {
         run.artifact(&format!("backend/{}", file.path), &file.bytes)?;
@@ -177,6 +180,7 @@ fn launch_plan(
             .collect(),
         setup: run.contract.setup_commands.clone(),
         inputs: prepared.inputs.clone(),
+        runtime_model_provider: lane_plan.runtime_model_provider.clone(),
         ladder: match run.request.lane.traits().ladder {
             LadderRule::Ruler => Ladder::NotNeeded,
             LadderRule::Climbs => Ladder::NotEnforced,
@@ -211,6 +215,11 @@ fn lane_plan(
         brief: &brief,
         model: model.as_ref(),
     });
+    // A program that is told no name knows its provider by the one that was asked for.
+    if let Some(model) = &model {
+        let named = plan.runtime_model_provider.take();
+        plan.runtime_model_provider = named.or_else(|| model.provider.clone());
+    }
     plan.env.extend(room.more_env());
     let first = plan.path_prefix.iter();
     let first = first.map(|below| format!("{}/{below}", places.scratch));
@@ -237,6 +246,29 @@ fn lay_out(plan: &LanePlan, scratch: &Path) -> Result<(), StepError> {
         written.map_err(|e| StepError::not_written(&format!("$SCRATCH/{}", entry.path), &e))?;
     }
     Ok(())
+}
+
+/// The first file that must be as planned and is not, before anything is started. Only the harness and the program itself,
+/// asked for its version, could write there until now.
+pub(super) fn first_changed(plan: &LanePlan, scratch: &Path) -> Option<String> {
+    let is_as_planned = |path: &str| {
+        let mut entries = plan.scratch.iter().filter(|entry| entry.path == path);
+        match entries.next().map(|entry| &entry.content) {
+            Some(ScratchContent::File(bytes) | ScratchContent::Program(bytes)) => {
+                is_file_with(&scratch.join(path), bytes)
+            }
+            Some(ScratchContent::Directory) | None => false,
+        }
+    };
+    let mut fixed = plan.fixed.iter();
+    fixed.find(|path| !is_as_planned(path)).cloned()
+}
+
+/// Whether a path is a plain file with these bytes. One of another length is not read at all.
+fn is_file_with(path: &Path, bytes: &[u8]) -> bool {
+    let is_alike = std::fs::symlink_metadata(path)
+        .is_ok_and(|meta| meta.is_file() && meta.len() == bytes.len() as u64);
+    is_alike && std::fs::read(path).is_ok_and(|found| found == bytes)
 }
 
 fn write_entry(entry: &ScratchEntry, scratch: &Path) -> std::io::Result<()> {

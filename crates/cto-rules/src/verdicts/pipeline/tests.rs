@@ -89,3 +89,15 @@ proptest! {
         prop_assert_eq!(shown.is_empty(), is_good);
     }
 }
+
+#[test]
+fn its_phases_tell_how_it_ended_once_all_is_over_or_a_result_is_missing() {
+    let mut words = good();
+    assert!(tells_how_it_ended(&words));
+    words.ended = false;
+    assert!(!tells_how_it_ended(&words), "it broke off");
+    words.phases[0].status = PhaseStatus::Failed;
+    assert!(!tells_how_it_ended(&words));
+    words.phases[0].error = Some("AGENT_RESULT end delimiter not found".into());
+    assert!(tells_how_it_ended(&words));
+}
