@@ -92,10 +92,14 @@ impl Session {
 
     /// Tells what index or ledger had lost.
     fn tell_reconciled(&self, found: &Reconciled) {
-        if found.entries_lost > 0 {
+        let lost = found.entries_lost;
+        if found.is_another {
             self.printer.talk(&format!(
-                "warning: the ledger has lost at least {} entries at its end; what they said can't be known",
-                found.entries_lost
+                "warning: the database holds another ledger than the one that was written here last; at least {lost} entries of that one are not in it"
+            ));
+        } else if lost > 0 {
+            self.printer.talk(&format!(
+                "warning: the ledger has lost at least {lost} entries at its end; what they said can't be known"
             ));
         }
         for run_id in &found.taken_up {

@@ -27,7 +27,7 @@ use crate::inputs::{InputError, ResolvedInput, Surroundings};
 use crate::inside::{NamedFileError, ReadPathError, check_named_files, check_read_paths};
 use crate::journal::{JournalError, Observer};
 use crate::keyring::{self, KeyringError};
-use crate::lock::LockError;
+use crate::lock::{LockError, maker_tag};
 use crate::open_run::OpenRun;
 use crate::reconcile::{Reconciled, reconcile};
 use crate::recover::free_scratch;
@@ -192,7 +192,11 @@ impl Harness {
             store,
         };
         finish_imports(&harness)?;
-        harness.reconciled = reconcile(&harness)?;
+        harness.reconciled = match reconcile(&harness) {
+            // Nobody is kept from making space; the next command looks again.
+            Err(StoreError::Full { .. }) => Reconciled::default(),
+            looked => looked?,
+        };
         Ok(harness)
     }
 
@@ -301,7 +305,7 @@ impl Harness {
 /// A name below `work/` that is no run's; recovery clears it when the process in it is gone.
 pub(crate) fn scratch_name(what: &str) -> Result<String, RunError> {
     let random = cto_contract::ids::to_hex(&clock::random::<8>()?);
-    Ok(format!(".{what}-{}-{random}", std::process::id()))
+    Ok(format!(".{what}-{}-{random}", maker_tag()))
 }
 
 /// Says of a pack that it does not verify, and what is wrong first.

@@ -31,7 +31,7 @@ use crate::inside;
 use crate::journal::{Journal, JournalError, Observer};
 use crate::last_scan::{ScanError, scan_files, scan_log};
 use crate::limits::Effective;
-use crate::lock::{Holder, LOCK, Lock};
+use crate::lock::{Holder, LOCK, Lock, maker_tag};
 use crate::reserve::{RESERVE_BYTES, Reserve};
 use crate::room::{BACKEND_ROOM, BACKEND_TREE, CHECKED_TREE};
 use crate::room_names::RoomNames;
@@ -423,7 +423,7 @@ fn reserve(
         let hidden = harness
             .home
             .work()
-            .join(format!(".new-{}-{run_id}", holder.pid));
+            .join(format!(".new-{}-{run_id}", maker_tag()));
         fs::create_dir(&hidden).map_err(RunError::Create)?;
         let lock = Lock::take(&hidden.join(LOCK), holder)?;
         match rustix::fs::renameat_with(

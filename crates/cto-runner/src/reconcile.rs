@@ -38,6 +38,8 @@ pub struct Reconciled {
     pub taken_up: Vec<RunId>,
     /// How many entries the ledger has lost, at least.
     pub entries_lost: u64,
+    /// The ledger is another than the one that was written here last: all entries of that one are lost.
+    pub is_another: bool,
 }
 
 impl Harness {
@@ -84,6 +86,7 @@ pub(crate) fn reconcile(harness: &Harness) -> Result<Reconciled, StoreError> {
     if entries_lost == 0 && known.is_some_and(|m| m.boot_id == clock::boot_id()) {
         return Ok(Reconciled::default());
     }
+    let is_another = mark.is_some() && known.is_none();
     if let Some(mark) = mark.filter(|_| entries_lost > 0) {
         store.append(&Record::LedgerLost(LedgerLost {
             at: clock::now(),
@@ -102,6 +105,7 @@ pub(crate) fn reconcile(harness: &Harness) -> Result<Reconciled, StoreError> {
     Ok(Reconciled {
         taken_up,
         entries_lost,
+        is_another,
     })
 }
 

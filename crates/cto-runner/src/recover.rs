@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 
 use cto_contract::artifact::ATTESTATION;
 use cto_contract::ids::RunId;
+use cto_contract::ledger::{Record, RunCreated};
 use cto_contract::outputs::{RecoveredAs, RecoveredRun};
 use cto_sandbox::Launcher;
 use cto_store::StoreError;
 
 use crate::clock;
 use crate::harness::Harness;
-use crate::lock::{Holder, LOCK, Lock, LockError};
+use crate::lock::{Holder, LOCK, Lock, LockError, is_gone};
 use crate::open_run::DRAFT;
 use crate::sealing::{clear, clear_scratch};
 use closing::{finish_entry, seal_interrupted};
@@ -30,8 +31,8 @@ pub enum Recovered {
     Sealed { run_id: RunId, bytes_cut: u64 },
     /// Its pack had been sealed; only scratch was left.
     Cleared { run_id: RunId },
-    /// No run id had been given out.
-    Discarded { name: String },
+    /// No run id had been given out, or the directory of the run is gone.
+    Discarded { name: String, is_lost: bool },
     /// It could not be recovered.
     Failed { name: String, reason: String },
 }
@@ -55,7 +56,11 @@ impl From<Recovered> for RecoveredRun {
                 Some(format!("{bytes_cut} torn bytes cut")),
             ),
             Recovered::Cleared { run_id } => row(run_id.to_string(), RecoveredAs::Cleared, None),
-            Recovered::Discarded { name } => row(name, RecoveredAs::Discarded, None),
+            Recovered::Discarded { name, is_lost } => {
+                let lost = "the run was begun, but its directory is gone";
+                let detail = is_lost.then(|| lost.to_owned());
+                row(name, RecoveredAs::Discarded, detail)
+            }
             Recovered::Failed { name, reason } => row(name, RecoveredAs::Failed, Some(reason)),
         }
     }
@@ -150,6 +155,7 @@ pub(crate) fn recover_one(harness: &Harness, name: &str) -> Recovered {
         return match cto_checkout::remove_tree(&work) {
             Ok(()) => Recovered::Discarded {
                 name: name.to_owned(),
+                is_lost: false,
             },
             Err(error) => failed(crate::error_chain(&error)),
         };
@@ -160,6 +166,12 @@ pub(crate) fn recover_one(harness: &Harness, name: &str) -> Recovered {
             work.display()
         ));
     };
+    if is_no_directory(&work) {
+        return failed(format!(
+            "`{}` is not a directory, and what it leads to is left alone; remove it",
+            work.display()
+        ));
+    }
     let (lock, started_boot_ns) = match take_over(&work) {
         Ok(taken) => taken,
         Err(LockError::Held { holder }) => {
@@ -192,7 +204,9 @@ pub(crate) fn free_scratch(home: &crate::Home) {
         let work = home.work().join(&name);
         if is_abandoned(&name) {
             clear(&work);
-        } else if let Some(_lock) = Lock::of_dead(&work.join(LOCK)) {
+        } else if !is_no_directory(&work)
+            && let Some(_lock) = Lock::of_dead(&work.join(LOCK))
+        {
             clear_scratch(&work);
         }
     }
@@ -217,6 +231,12 @@ fn take_over(work: &Path) -> Result<(Lock, u64), LockError> {
 fn close(harness: &Harness, run_id: &RunId, started_boot_ns: u64) -> Result<Recovered, String> {
     let pack = harness.home.pack(run_id);
     let run_id = run_id.clone();
+    if is_no_directory(&pack) {
+        return Err(format!(
+            "`{}` is not a directory, and what it leads to is left alone; put the run's own directory there, or remove it",
+            pack.display()
+        ));
+    }
     if pack.join(ATTESTATION).exists() {
         finish_entry(harness, &run_id, &pack)?;
         return Ok(Recovered::Cleared { run_id });
@@ -227,9 +247,19 @@ fn close(harness: &Harness, run_id: &RunId, started_boot_ns: u64) -> Result<Reco
     }
     let draft = harness.home.runs().join(format!("{DRAFT}{run_id}"));
     cto_checkout::remove_tree(&draft).map_err(|e| crate::error_chain(&e))?;
+    let created: Option<cto_store::Found<Record>> = harness
+        .store()
+        .find(&RunCreated::key(&run_id))
+        .map_err(|e| crate::error_chain(&e))?;
     Ok(Recovered::Discarded {
         name: run_id.to_string(),
+        is_lost: created.is_some(),
     })
+}
+
+/// Whether something else than a directory is in the place of one. A link to one is no directory of this home.
+fn is_no_directory(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|data| !data.is_dir())
 }
 
 /// The process that made a directory which is no run's: a run without its id, a look at a repository, a plan.
@@ -242,6 +272,5 @@ fn maker(name: &str) -> Option<&str> {
 
 /// Whether a name says that it is no run's, and its maker is gone.
 pub(crate) fn is_abandoned(name: &str) -> bool {
-    maker(name)
-        .is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists())
+    maker(name).is_some_and(is_gone)
 }

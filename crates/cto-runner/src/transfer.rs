@@ -23,6 +23,7 @@ use flate2::GzBuilder;
 
 use crate::lock::LockError;
 use crate::provenance::OpenedPack;
+use crate::reserve::is_full;
 
 pub(crate) use import::finish_imports;
 pub use import::{Imported, import_pack};
@@ -110,8 +111,14 @@ impl TransferError {
     }
 
     /// What to do next.
-    pub const fn hint(&self) -> Option<&'static str> {
-        if matches!(self, Self::OriginNotKnown { .. }) {
+    pub fn hint(&self) -> Option<&'static str> {
+        if let Self::Write { source, .. }
+        | Self::Unpack(WriteError::Io { source, .. })
+        | Self::Lock(LockError::Io { source, .. }) = self
+            && is_full(source)
+        {
+            Some("free some space on its disk, then try again; nothing was taken in or left behind")
+        } else if matches!(self, Self::OriginNotKnown { .. }) {
             Some(
                 "get the signer's key by another way and trust it (`cto trust add`), or take it on yourself with \
                  --any-origin",

@@ -163,6 +163,10 @@ impl StoreError {
     /// Names a failure of the driver by SQLite's primary result code.
     pub(crate) fn of(path: &Path, source: sqlx::Error) -> Self {
         let path = path.to_owned();
+        // The log's index could not be made as large as it must be: the one way in which a full disk is no "full".
+        if code_of(&source) == Some(IOERR_SHMSIZE) {
+            return Self::Full { path, source };
+        }
         match primary_code(&source) {
             // 15, "protocol", is what is left after SQLite gave up on a race for the log's index.
             Some(5 | 6 | 15) => Self::Locked { path, source },
@@ -189,13 +193,15 @@ pub(crate) fn at(path: &Path) -> impl Fn(sqlx::Error) -> StoreError + Copy {
     move |source| StoreError::of(path, source)
 }
 
+/// SQLite's extended result code for a log index that can't be made larger.
+const IOERR_SHMSIZE: i32 = 4874;
+
+fn code_of(error: &sqlx::Error) -> Option<i32> {
+    error.as_database_error()?.code()?.parse().ok()
+}
+
 pub(crate) fn primary_code(error: &sqlx::Error) -> Option<i32> {
-    error
-        .as_database_error()?
-        .code()?
-        .parse::<i32>()
-        .ok()
-        .map(|code| code & 0xff)
+    code_of(error).map(|code| code & 0xff)
 }
 
 #[cfg(test)]

@@ -156,3 +156,118 @@ keep verify verify "$(latest)"
     assert_eq!(report["fault_class"], "environment");
     assert_eq!(told.json("verify").0, 0);
 }
+
+/// Leaves so many KiB of the disk of the home.
+const FILL: &str = r#"
+leave() {
+    free=$(( $(stat -f -c %a "$CTO_HOME") * $(stat -f -c %S "$CTO_HOME") / 1024 ))
+    if [ "$free" -gt "$1" ]; then head -c $(( (free - $1) * 1024 )) /dev/zero > "$CTO_HOME/filler"; fi
+}
+"#;
+
+#[test]
+fn an_import_that_runs_out_of_space_is_finished_or_undone_and_is_nobodys_mistake() {
+    if !has_mounts() {
+        return;
+    }
+    let sizes = [
+        "0", "4", "12", "32", "64", "96", "128", "144", "152", "160", "168", "512",
+    ];
+    let told = on_a_small_disk(
+        SIZE,
+        &format!(
+            r#"
+{FILL}
+keep made run tiny --cases cases
+"$CTO" export latest --tar pack.tar
+id=$(latest); echo $id > out/id
+umount "$CTO_HOME"
+mount -t tmpfs -o {SIZE} none "$CTO_HOME"
+"$CTO" key new; "$CTO" runs; cp -a "$CTO_HOME" empty
+for size in {sizes}; do
+    umount "$CTO_HOME"
+    mount -t tmpfs -o size=2m,mode=0700 none "$CTO_HOME"
+    cp -a empty/. "$CTO_HOME"
+    leave $size
+    keep import-$size import pack.tar
+    keep full-$size runs
+    rm -f "$CTO_HOME/filler"
+    keep listed-$size runs
+    ls "$CTO_HOME/harness-runs" > out/packs-$size
+    ls -A "$CTO_HOME/incoming" > out/left-$size || true
+    keep again-$size import pack.tar
+    keep verify-$size verify --integrity-only $id
+done
+"#,
+            sizes = sizes.join(" ")
+        ),
+    );
+    let id = told.text("id").trim().to_owned();
+    let mut codes = Vec::new();
+    for size in sizes {
+        let (code, answer) = told.json(&format!("import-{size}"));
+        let error = answer["error"]["code"].as_str().unwrap_or("none");
+        assert!(
+            code == 0 || (code == 70 && ["store_full", "transfer_not_written"].contains(&error)),
+            "{size}: {code} {answer}"
+        );
+        codes.push(code);
+        let (code, answer) = told.json(&format!("full-{size}"));
+        assert!(
+            code == 0 || answer["error"]["code"] == "store_full",
+            "{size}: {code} {answer}"
+        );
+        let (code, listed) = told.json(&format!("listed-{size}"));
+        assert_eq!(code, 0, "{size}: {listed}");
+        let is_here = told.text(&format!("packs-{size}")).contains(&id);
+        assert_eq!(listed.to_string().contains(&id), is_here, "{size}");
+        assert_eq!(told.text(&format!("left-{size}")), "", "{size}");
+        let (code, again) = told.json(&format!("again-{size}"));
+        assert_eq!((code, &again["already_here"]), (0, &is_here.into()));
+        assert_eq!(told.json(&format!("verify-{size}")).0, 0, "{size}");
+    }
+    assert_eq!((codes[0], codes[sizes.len() - 1]), (70, 0), "{codes:?}");
+}
+
+#[test]
+fn an_export_or_a_new_index_without_space_leaves_what_was_there() {
+    if !has_mounts() {
+        return;
+    }
+    let told = on_a_small_disk(
+        SIZE,
+        &format!(
+            r#"
+{FILL}
+keep made run tiny --cases cases
+mkdir small; mount -t tmpfs -o size=16k none small
+echo before > small/pack.tar
+keep export export latest --tar small/pack.tar
+cat small/pack.tar > out/kept; ls -A small > out/small
+leave 0
+keep rebuild index rebuild
+rm -f "$CTO_HOME/filler"
+keep runs runs
+keep again index rebuild
+"#
+        ),
+    );
+    let (code, answer) = told.json("export");
+    assert_eq!(
+        (code, &answer["error"]["code"]),
+        (70, &Value::from("transfer_not_written")),
+        "{answer}"
+    );
+    assert!(answer.to_string().contains("free some space"), "{answer}");
+    assert_eq!(told.text("kept"), "before\n");
+    assert_eq!(told.text("small").trim(), "pack.tar");
+    let (code, answer) = told.json("rebuild");
+    assert_eq!(
+        (code, &answer["error"]["code"]),
+        (70, &Value::from("store_full")),
+        "{answer}"
+    );
+    let run_id = told.json("made").1["run_id"].as_str().unwrap().to_owned();
+    assert!(told.json("runs").1.to_string().contains(&run_id));
+    assert_eq!(told.json("again").0, 0);
+}

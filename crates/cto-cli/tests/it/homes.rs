@@ -200,7 +200,7 @@ fn a_hangup_seals_like_a_term_unless_it_is_to_be_ignored() {
 }
 
 /// A home whose last run died while its backend worked.
-fn with_a_dead_run() -> (TestHome, String) {
+pub(crate) fn with_a_dead_run() -> (TestHome, String) {
     let test_home = TestHome::new();
     test_home.tiny();
     let mut child = waiting_run(&test_home, &[]);
@@ -211,12 +211,12 @@ fn with_a_dead_run() -> (TestHome, String) {
 }
 
 /// Recovers, and says what became of the first thing that was found.
-fn recovered(test_home: &TestHome) -> (i32, Value) {
+pub(crate) fn recovered(test_home: &TestHome) -> (i32, Value) {
     let (code, answer) = test_home.json(&["recover"]);
     (code, answer["runs"][0].clone())
 }
 
-fn sealed_and_verified(test_home: &TestHome, run_id: &str) {
+pub(crate) fn sealed_and_verified(test_home: &TestHome, run_id: &str) {
     let (code, row) = recovered(test_home);
     assert_eq!(
         (code, &row["outcome"]),
@@ -240,6 +240,8 @@ fn a_run_is_closed_though_its_work_directory_is_gone() {
             &format!("until rm -rf work/*; do :; done; {database}"),
         );
         sealed_and_verified(&test_home, &run_id);
+        let left = std::fs::read_dir(test_home.home().join("rooms")).unwrap();
+        assert_eq!(left.count(), 0, "its rooms are left");
     }
 }
 

@@ -1,8 +1,8 @@
 //! `kill -9` before every write of a run, and before every write of the recovery that follows: whatever part of its
 //! writes a process left, the next recovery ends with packs that verify and with nothing left to do.
 //!
-//! The places are found by following the process, not hand-picked. The ordinary tests draw a sample; `cargo xtask
-//! campaign kills` takes them all.
+//! The places are found by following the process, not hand-picked. The ordinary tests draw a sample. `cargo xtask
+//! campaign kills` takes every write of a run, and of the recoveries twenty writes for each file of a pack.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,10 @@ use crate::tracer::{Followed, follow};
 
 /// Places drawn from all writes of a run, and from all writes of a recovery, outside of the campaign.
 const SAMPLE: usize = 6;
-/// The campaign kills this often around the first write to each file of a pack.
+/// The campaign kills this often around the first write to each file of a pack, and this often in the recovery after it.
 const PER_FILE: usize = 20;
+/// The campaign tells how far it is after so many kills.
+const TOLD_EVERY: usize = 50;
 /// Each is mostly waiting for its child.
 const WORKERS: usize = 2;
 /// What a home holds, all of it.
@@ -162,17 +164,29 @@ fn check(test_home: &TestHome, at: &str) {
 }
 
 /// Takes every point, a few at a time.
-fn each<T: Sync>(points: &[T], act: impl Fn(&T) + Sync) {
+#[expect(
+    clippy::print_stderr,
+    reason = "a campaign lasts minutes, and only its output can tell how far it is"
+)]
+fn each<T: Sync>(what: &str, points: &[T], act: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
-                while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(point) = points.get(number) else {
+                        return;
+                    };
                     act(point);
+                    if is_campaign() && (number + 1).is_multiple_of(TOLD_EVERY) {
+                        eprintln!("{what}: kill {} of {}", number + 1, points.len());
+                    }
                 }
             });
         }
     });
+    eprintln!("{what}: {} kills", points.len());
 }
 
 /// One of the lanes; the campaign takes both.
@@ -184,12 +198,13 @@ fn lanes(dice: &mut Dice) -> Vec<Lane> {
     lanes
 }
 
-/// Some of the numbers up to `last`; the campaign takes all.
-fn places(last: usize, dice: &mut Dice) -> BTreeSet<usize> {
-    if is_campaign() {
-        return (1..=last).collect();
+/// So many different numbers from 1 up to `last`, or all if there are fewer.
+fn places(count: usize, last: usize, dice: &mut Dice) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    while found.len() < count.min(last) {
+        found.insert(1 + dice.roll(last));
     }
-    (0..SAMPLE).map(|_| 1 + dice.roll(last)).collect()
+    found
 }
 
 fn killed_runs_recover(lane: Lane, dice: &mut Dice) {
@@ -212,13 +227,14 @@ fn killed_runs_recover(lane: Lane, dice: &mut Dice) {
         );
     }
 
-    let mut points = places(last, dice);
+    let count = if is_campaign() { last } else { SAMPLE };
+    let mut points = places(count, last, dice);
     for first in at_files.values() {
         let tries = if is_campaign() { PER_FILE } else { 1 };
         points.extend(*first..(first + tries).min(last));
     }
     let points: Vec<usize> = points.into_iter().collect();
-    each(&points, |point| {
+    each(&format!("{lane:?} runs"), &points, |point| {
         let (test_home, followed) = crashed(lane, *point);
         let last = followed.writes.last().and_then(|write| write.file.clone());
         check(
@@ -241,8 +257,11 @@ fn killed_recoveries_recover(lane: Lane, dice: &mut Dice) {
         let example = copy_of(&dead);
         let recovery = follow(&recovery_of(&example), &example.path(), None);
         assert_eq!(recovery.code, Some(0), "{lane:?} run, write {crash}");
-        let points: Vec<usize> = places(recovery.writes.len(), dice).into_iter().collect();
-        each(&points, |point| {
+        let count = if is_campaign() { PER_FILE } else { SAMPLE };
+        let points = places(count, recovery.writes.len(), dice);
+        let points: Vec<usize> = points.into_iter().collect();
+        let what = format!("{lane:?} run, write {crash}; recoveries");
+        each(&what, &points, |point| {
             let test_home = copy_of(&dead);
             let followed = follow(&recovery_of(&test_home), &test_home.path(), Some(*point));
             let last = followed.writes.last().and_then(|write| write.file.clone());

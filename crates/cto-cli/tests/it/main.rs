@@ -49,6 +49,7 @@ mod setting_up;
 mod source;
 mod strangers;
 mod surroundings;
+mod tampered_homes;
 mod test_home;
 mod tracer;
 mod transfer;

@@ -128,7 +128,11 @@ fn a_database_that_is_gone_begins_a_new_ledger_that_says_so() {
     sh(&place.home(), "rm cto.db*");
     let said = place.cto(&["show", "latest", "--json"]).expect(0);
     assert_eq!(said.json()["run_id"], run.as_str());
-    assert!(said.err.contains("lost at least 3 entries"), "{}", said.err);
+    assert!(
+        said.err.contains("another ledger") && said.err.contains("at least 3 entries"),
+        "{}",
+        said.err
+    );
     assert_eq!(
         kinds(&place),
         [
@@ -170,4 +174,24 @@ fn nothing_is_taken_up_that_was_not_sealed_here_or_does_not_verify() {
             .json()["of_this_home"],
         false
     );
+}
+
+#[test]
+fn the_database_of_another_home_is_named_as_another_and_loses_no_run() {
+    let (place, other) = (Place::new().with_key(), Place::new().with_key());
+    let run = id(&place.passed());
+    let theirs = id(&other.passed());
+    sh(
+        &place.home(),
+        &format!("rm cto.db* && cp {}/cto.db* .", other.home().display()),
+    );
+    let said = place.cto(&["show", "latest", "--json"]).expect(0);
+    assert_eq!(said.json()["run_id"], run.as_str());
+    assert!(said.err.contains("another ledger"), "{}", said.err);
+    place.cto(&["verify", &run]).expect(0);
+    // What was run elsewhere is neither here nor shown as if it were.
+    let listed = place.cto(&["runs", "--json"]).expect(0).json();
+    assert_eq!(listed["missing"], serde_json::json!([theirs]));
+    let shown = place.cto(&["show", &theirs, "--json"]);
+    assert_eq!(shown.error(), "5 run_lost");
 }

@@ -1,6 +1,7 @@
 //! Closes one run from its log: as interrupted, or, if it was sealed, by entering it where it may be missing.
 
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use cto_contract::artifact::{EVENTS, TASK_CONTRACT};
@@ -10,6 +11,7 @@ use cto_contract::task::TaskContract;
 use cto_contract::verify::Integrity;
 use cto_evidence::canonical::digest_of;
 use cto_evidence::chain::recover_tail;
+use cto_evidence::pack::PackDir;
 use cto_rules::lifecycle::conclude;
 use cto_rules::secrets::Known;
 use cto_rules::verdicts::{self, Fault};
@@ -26,9 +28,12 @@ use crate::steps::write_missing;
 
 /// A pack that was sealed just before the crash may be missing in ledger and index.
 pub(super) fn finish_entry(harness: &Harness, run_id: &RunId, pack: &Path) -> Result<(), String> {
-    let row = crate::harness::index_row(harness, pack)?;
+    let refused = |why: &str| format!("{why}; do not rely on it: look at it, then move it away");
+    let row = crate::harness::index_row(harness, pack).map_err(|why| refused(&why))?;
     if !is_of_this_home(harness, run_id, &row) {
-        return Err("the pack in its place was not sealed by this home".to_owned());
+        return Err(refused(
+            "the pack in its place was not sealed by this home for this run",
+        ));
     }
     let store = harness.store();
     store
@@ -49,6 +54,17 @@ fn created_row(row: &RunSealed) -> RunCreated {
         title: row.title.clone(),
         conformance: row.conformance,
     }
+}
+
+/// Reads a file of a pack. A link, a pipe or a device is none, and is neither followed nor waited for.
+fn read_plain(pack: &Path, name: &str) -> io::Result<Vec<u8>> {
+    let mut file = PackDir::open(pack)?.open_path(name)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a plain file"));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn fault_text(fault: &Fault) -> String {
@@ -97,15 +113,23 @@ pub(super) fn seal_interrupted(
 ) -> Result<u64, String> {
     let text = |e: &dyn std::error::Error| crate::error_chain(e);
     let path = pack.join(EVENTS);
-    if !path.exists() {
-        return Err(format!(
-            "it has no log, so nothing can be said of the run; look at `{}`, then move it away",
-            pack.display()
-        ));
-    }
-    let bytes = fs::read(&path).map_err(|e| text(&e))?;
+    let bytes = read_plain(pack, EVENTS).map_err(|e| {
+        let what = match e.kind() == io::ErrorKind::NotFound {
+            true => "it has no log, so nothing can be said of the run".to_owned(),
+            false => format!("its log can't be read ({e})"),
+        };
+        format!("{what}; look at `{}`, then move it away", pack.display())
+    })?;
     let tail = recover_tail(&bytes).map_err(|e| text(&e))?;
     let cut = tail.bytes_cut;
+    let first = tail.log.as_ref().and_then(|log| log.events.first());
+    if let Some(first) = first.filter(|first| first.run_id != *run_id) {
+        return Err(format!(
+            "the log in `{}` is of run {}; give the directory that name again, or move it away",
+            pack.display(),
+            first.run_id
+        ));
+    }
     if cut > 0 {
         fs::OpenOptions::new()
             .write(true)
@@ -117,7 +141,7 @@ pub(super) fn seal_interrupted(
         .log
         .ok_or("not even the first line of the log is whole")?;
     let nonce = log.nonce.clone();
-    let contract: TaskContract = fs::read(pack.join(TASK_CONTRACT))
+    let contract: TaskContract = read_plain(pack, TASK_CONTRACT)
         .map_err(|e| text(&e))
         .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|e| text(&e)))?;
     let mut journal = Journal::resume(&path, log).map_err(|e| text(&e))?;

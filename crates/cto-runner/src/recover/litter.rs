@@ -1,13 +1,15 @@
-//! Files under construction whose makers are gone: a draft of the database, of the key, of a trust record, of the ledger's
-//! mark.
+//! What nobody will come back for: files under construction whose makers are gone (a draft of the database, of the key, of a
+//! trust record, of the ledger's mark), and rooms whose work directory was taken away.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::harness::Harness;
-use crate::home::LEDGER_MARK_DRAFT;
+use crate::home::{Home, LEDGER_MARK_DRAFT};
+use crate::room_names::RoomNames;
 
-/// Removes them. What can't be removed is litter, not damage, and the next recovery tries again.
+/// Removes it. What can't be removed is litter, not damage, and the next recovery tries again.
 pub(super) fn sweep(harness: &Harness) {
     let home = &harness.home;
     for (dir, mark) in [
@@ -27,6 +29,32 @@ pub(super) fn sweep(harness: &Harness) {
             }
         }
     }
+    for rooms in rooms_without_work(home) {
+        cto_checkout::remove_tree(&rooms).ok();
+    }
+}
+
+/// Rooms that no work directory notes. They are noted before they are made and cleared before the note goes, so that rooms
+/// which were there first and are noted nowhere afterwards are nobody's.
+fn rooms_without_work(home: &Home) -> Vec<PathBuf> {
+    let below = |dir: PathBuf| {
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let rooms = below(home.rooms());
+    if rooms.is_empty() {
+        return rooms;
+    }
+    let works = fs::read_dir(home.work());
+    // Who can't list the work directories knows nothing of the rooms either.
+    let Ok(works) = works.and_then(Iterator::collect::<io::Result<Vec<_>>>) else {
+        return Vec::new();
+    };
+    let noted: Vec<PathBuf> = works
+        .iter()
+        .filter_map(|work| RoomNames::noted(&work.path()))
+        .collect();
+    rooms.into_iter().filter(|r| !noted.contains(r)).collect()
 }
 
 /// The process that a name tells of, after the mark of a draft.

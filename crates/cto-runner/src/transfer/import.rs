@@ -22,7 +22,7 @@ use super::{TransferError, check, unpack};
 use crate::clock;
 use crate::harness::{Harness, index_row};
 use crate::home::Home;
-use crate::lock::{Holder, Lock};
+use crate::lock::{Holder, Lock, is_gone, maker_tag};
 use crate::open_run::sync_dir;
 use crate::provenance::ledger_digest;
 use crate::reference::is_pack;
@@ -64,7 +64,7 @@ impl Incoming {
             .create(&all)
             .map_err(failed)?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}", std::process::id());
+        let name = format!("{}-{number}", maker_tag());
         let (hidden, dir) = (all.join(format!(".new-{name}")), all.join(name));
         // Left by a dead process that had the same number.
         cto_checkout::remove_tree(&hidden).map_err(|e| failed(io::Error::other(e)))?;
@@ -77,6 +77,11 @@ impl Incoming {
 
     fn stage(&self) -> PathBuf {
         self.dir.join(PACK)
+    }
+
+    /// Whether the pack has been moved to where packs are: then only its entry may be missing.
+    fn is_in(&self) -> bool {
+        self.dir.join(RUN_ID).exists() && !self.stage().exists()
     }
 
     /// From here on the rename alone decides whether the pack is in.
@@ -92,12 +97,15 @@ impl Incoming {
 pub fn import_pack(harness: &Harness, source: &Path) -> Result<Imported, TransferError> {
     let incoming = Incoming::create(&harness.home)?;
     let result = take_in(harness, source, &incoming);
-    // What can't be removed now is removed by the next command.
-    cto_checkout::remove_tree(&incoming.dir).ok();
+    if result.is_ok() || !incoming.is_in() {
+        // What can't be removed now is removed by the next command.
+        cto_checkout::remove_tree(&incoming.dir).ok();
+    }
     result
 }
 
-/// Finishes or undoes imports whose process died. Cheap when there is none.
+/// Finishes or undoes imports that died or failed on their way. Cheap when there is none. One that can't be finished for want
+/// of space waits for the next command: until then nobody is kept from making some.
 pub(crate) fn finish_imports(harness: &Harness) -> Result<(), StoreError> {
     let entries = fs::read_dir(harness.home.incoming());
     for entry in entries.into_iter().flatten().flatten() {
@@ -105,8 +113,7 @@ pub(crate) fn finish_imports(harness: &Harness) -> Result<(), StoreError> {
         let name = entry.file_name();
         let maker = name.to_str().and_then(|n| n.strip_prefix(".new-"));
         if let Some(maker) = maker {
-            let pid = maker.split('-').next().unwrap_or_default();
-            if !Path::new("/proc").join(pid).exists() {
+            if is_gone(maker.split('-').next().unwrap_or_default()) {
                 cto_checkout::remove_tree(&dir).ok();
             }
             continue;
@@ -123,7 +130,10 @@ pub(crate) fn finish_imports(harness: &Harness) -> Result<(), StoreError> {
         {
             // It was checked before it came in; one that does not verify any more is for whoever names it.
             if let Ok(row) = index_row(harness, &harness.home.pack(&run_id)) {
-                harness.store().index_pack(&row, clock::now())?;
+                match harness.store().index_pack(&row, clock::now()) {
+                    Err(StoreError::Full { .. }) => continue,
+                    entered => entered?,
+                }
             }
         }
         cto_checkout::remove_tree(&dir).ok();
@@ -173,6 +183,9 @@ fn take_in(
             && here.pack_digest.as_ref() == Some(&digest)
             && here.withheld.iter().all(|p| verified.withheld.contains(p));
         return if same {
+            if harness.store().get(&run_id)?.is_none() {
+                harness.store().index_pack(&row, clock::now())?;
+            }
             Ok(Imported {
                 run_id,
                 pack,

@@ -1,7 +1,7 @@
 //! Bytes of elsewhere become files aside: no links, no paths that leave, nothing special, every size capped.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek as _};
+use std::io::{self, BufReader, Read, Seek as _, Write as _};
 use std::path::{Component, Path};
 
 use cto_contract::text::{path_text, shorten};
@@ -11,6 +11,7 @@ use flate2::read::GzDecoder;
 
 use super::{IMPORT_BYTES_MAX, TransferError};
 
+const COPY_BYTES: usize = 1 << 16;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Copies a pack directory, file by file.
@@ -44,7 +45,8 @@ pub(super) fn copy_directory(source: &Path, stage: &Path) -> Result<(), Transfer
             .open_listed(listed)
             .map_err(|e| read(io::Error::other(e.message)))?;
         let mut out = writer.create_new(&listed.path)?;
-        io::copy(&mut file.take(listed.size), &mut out).map_err(read)?;
+        let place = stage.join(&listed.path);
+        copy(&mut file.take(listed.size), &mut out, &place, read)?;
     }
     Ok(())
 }
@@ -144,7 +146,9 @@ fn unpack_from(bytes: impl Read, stage: &Path) -> Result<Option<String>, Transfe
             }
             WriteError::Io { .. } => error.into(),
         })?;
-        let copied = io::copy(&mut entry.take(size), &mut out).map_err(TransferError::Malformed)?;
+        let place = stage.join(below);
+        let malformed = TransferError::Malformed;
+        let copied = copy(&mut entry.take(size), &mut out, &place, malformed)?;
         if copied != size {
             return Err(TransferError::Malformed(
                 io::ErrorKind::UnexpectedEof.into(),
@@ -152,6 +156,31 @@ fn unpack_from(bytes: impl Read, stage: &Path) -> Result<Option<String>, Transfe
         }
     }
     Ok(top.filter(|_| writer.is_some()))
+}
+
+/// Copies all bytes. What can't be written is no fault of what is read.
+fn copy(
+    from: &mut impl Read,
+    to: &mut File,
+    place: &Path,
+    unreadable: impl Fn(io::Error) -> TransferError,
+) -> Result<u64, TransferError> {
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut copied = 0;
+    loop {
+        let read = match from.read(&mut buffer) {
+            Ok(0) => return Ok(copied),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(unreadable(error)),
+        };
+        to.write_all(&buffer[..read])
+            .map_err(|source| TransferError::Write {
+                path: place.to_owned(),
+                source,
+            })?;
+        copied += read as u64;
+    }
 }
 
 /// Whether a name can't be made because of one before it: the same again, a file as a directory, a directory as a file.
