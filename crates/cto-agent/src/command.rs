@@ -122,7 +122,7 @@ impl Dialogue for CommandDialogue {
             review,
             review_note: self.review_note,
             summary: self.summary,
-            usage: None,
+            ..AgentWords::default()
         };
         Ending {
             notes,

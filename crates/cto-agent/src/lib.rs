@@ -9,6 +9,7 @@ mod decode;
 mod dialogue;
 mod fake;
 mod plan;
+mod streams;
 
 use cto_contract::words::Lane;
 
@@ -28,6 +29,10 @@ pub use plan::{
     Places, ScratchContent, ScratchEntry, StdinUse, VersionProbe, WorkingDirectory,
     base_environment,
 };
+pub use streams::EVENT_LINE_BYTES_MAX;
+pub use streams::claude::ClaudeLane;
+pub use streams::codex::CodexLane;
+pub use streams::pi::PiLane;
 
 /// What a lane may know of a run: nothing that names a target, another run, a grant or a key.
 #[derive(Debug, Clone, Copy)]
@@ -60,8 +65,8 @@ pub trait Adapter {
     fn dialogue(&self) -> Box<dyn Dialogue>;
 }
 
-/// Whether this build may run a lane. Case has its adapter, and stays closed until the records that admit its program and
-/// its model are gates of a run.
+/// Whether this build may run a lane. Those with a model have their adapters, and stay closed until the records that admit
+/// program and model are gates of a run.
 pub const fn is_built_in(lane: Lane) -> bool {
     match lane {
         Lane::Fake | Lane::Command => true,

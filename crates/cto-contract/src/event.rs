@@ -18,7 +18,7 @@ mod pipeline;
 
 pub use backend::{
     AgentWords, BackendFinished, BackendStarted, BackendStop, BackendText, ModelTraffic,
-    OutputCapped, ProviderFault, ReviewVerdict, RootsCheck, TokenUsage,
+    OutputCapped, ProviderFault, ReviewVerdict, RootsCheck, SaidEnd, TokenUsage,
 };
 pub use pipeline::{EventFileFault, PhaseStatus, PhaseWords, PipelinePhase, PipelineWords};
 

@@ -39,6 +39,35 @@ pub struct CommandLine {
     pub environment_names: Vec<String>,
 }
 
+wire_enum! {
+    /// What a file is to the program that ran.
+    pub enum ProgramRole {
+        /// The file whose digest stands in the identity.
+        Program = "program",
+        /// What runs it, where it is a script.
+        Interpreter = "interpreter",
+        /// The package that it loads from, as one digest over all its files.
+        Tree = "tree",
+    }
+}
+
+/// A file or tree of the lane's installation, as it was before the start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramDigest {
+    pub role: ProgramRole,
+    /// Below the operator's home by `~`.
+    pub path: String,
+    pub digest: Digest,
+}
+
+/// A file of the baseline that instructs agents or sets them up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SteeringDigest {
+    pub path: String,
+    /// SHA-256 of its bytes; of a link, of where it leads.
+    pub digest: Digest,
+}
+
 /// How the backend was started: no part of its identity. The harness's version stands in the same report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LaunchRecord {
@@ -48,4 +77,10 @@ pub struct LaunchRecord {
     pub environment_names: Vec<String>,
     /// What the program says of its version; null when it was not asked.
     pub version_output: Option<String>,
+    /// Files of an installed program, and the tree that it loads from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramDigest>,
+    /// What of the baseline steers agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steering: Vec<SteeringDigest>,
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::identity::LaunchRecord;
+use crate::identity::{LaunchRecord, ProgramDigest, SteeringDigest};
 use crate::ids::{CommitId, Digest, TreeId};
 use crate::input::{InputMode, InputPath};
 use crate::task::Limits;
@@ -162,6 +162,12 @@ pub struct LaunchPlan {
     pub ladder: Ladder,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<SourcePlan>,
+    /// Files of an installed program, and the tree that it loads from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramDigest>,
+    /// What of the baseline steers agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steering: Vec<SteeringDigest>,
 }
 
 fn no_ladder() -> Ladder {
@@ -175,6 +181,8 @@ impl LaunchPlan {
             argv: self.argv.clone(),
             environment_names: self.environment_names.clone(),
             version_output: version_output.cloned(),
+            programs: self.programs.clone(),
+            steering: self.steering.clone(),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod case;
 mod chat;
+pub mod streams;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -62,9 +63,8 @@ pub fn entry(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let call = Call::read(args)?;
     Some(match call.lane {
         Lane::Case => case::run(&call),
-        Lane::Fake | Lane::Command | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => {
-            no_double(call.lane)
-        }
+        Lane::Codex | Lane::Pi | Lane::Claude => streams::run(&call),
+        Lane::Fake | Lane::Command | Lane::Acp => no_double(call.lane),
     })
 }
 

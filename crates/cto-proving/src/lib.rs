@@ -5,6 +5,7 @@
 
 pub mod doubles;
 pub mod failures;
+pub mod lane_faults;
 pub mod matrix;
 pub mod pool;
 pub mod redteam;

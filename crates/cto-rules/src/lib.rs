@@ -20,6 +20,7 @@ pub mod order;
 pub mod outputs;
 pub mod patch;
 pub mod paths;
+pub mod programs;
 pub mod project;
 pub mod propose;
 pub mod read_paths;

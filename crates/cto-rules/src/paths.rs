@@ -151,6 +151,11 @@ pub fn implicitly_frozen(path: &str) -> Option<(Scope, String)> {
     runner.or_else(|| implicit::steering_rule(path).map(|rule| (Scope::SteeringFile, rule)))
 }
 
+/// Whether a path instructs agents, sets them up, or names programs that they start: an input of the run, by its digest.
+pub fn is_steering(path: &str) -> bool {
+    implicit::steering_rule(path).is_some()
+}
+
 /// One pattern alone: for advice about it or for a name that a tool matches alike, never for a verdict on a path.
 #[derive(Debug, Clone)]
 pub struct LonePattern(Glob);

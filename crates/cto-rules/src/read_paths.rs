@@ -32,6 +32,8 @@ pub const SYSTEM_ROOTS: [&str; 8] = [
 pub struct ReadFacts {
     /// Directories of `PATH`, as named and as they really are.
     pub search_path: Vec<(PathBuf, PathBuf)>,
+    /// Directories that a program's package lies in, as named and as they really are.
+    pub packages: Vec<(PathBuf, PathBuf)>,
     /// The installations that they belong to, and other toolchains.
     pub installations: Vec<Installation>,
     /// `read_paths` of the configuration, as named and as they really are.
@@ -66,6 +68,11 @@ pub fn read_paths(facts: &ReadFacts) -> ReadPaths {
     for (named, real) in &facts.search_path {
         if !is_system(real) {
             out.add(facts, named, real);
+        }
+    }
+    for (named, real) in &facts.packages {
+        if !is_system(real) {
+            out.add_judged(facts.package_refusal(real), named, real);
         }
     }
     for installation in &facts.installations {
@@ -103,6 +110,13 @@ impl ReadFacts {
         socket
             .map(|socket| InputRefusal::HoldsSocket(socket.clone()))
             .or_else(|| self.judged(real))
+    }
+
+    /// A package may lie in the source's own `node_modules`, which is no part of what is worked on.
+    fn package_refusal(&self, real: &Path) -> Option<InputRefusal> {
+        let socket = self.sockets.iter().find(|socket| socket.starts_with(real));
+        let socket = socket.map(|socket| InputRefusal::HoldsSocket(socket.clone()));
+        socket.or_else(|| self.judged(real))
     }
 
     fn judged(&self, real: &Path) -> Option<InputRefusal> {

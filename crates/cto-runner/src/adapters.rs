@@ -2,15 +2,21 @@
 
 use std::path::Path;
 
-use cto_agent::{Adapter, CaseLane, CommandLane, FAKE_DIRECTORY, FakeChange, FakeLane, ModelPair};
+use cto_agent::{
+    Adapter, CaseLane, ClaudeLane, CodexLane, CommandLane, FAKE_DIRECTORY, FakeChange, FakeLane,
+    ModelPair, PiLane,
+};
 use cto_contract::ids::to_hex;
 use cto_contract::lanes::ProgramSource;
 use cto_contract::words::Lane;
+use cto_rules::programs::{ProgramProblem, packages_of};
 use cto_rules::verdicts::Fault;
 
 use crate::CaseError;
 use crate::checks::ORACLE_VARIABLE;
 use crate::error_chain;
+use crate::inside::Inside;
+use crate::installed::{self, InstalledProgram};
 use crate::model;
 use crate::open_run::OpenRun;
 use crate::sandbox::find_program;
@@ -30,8 +36,70 @@ pub(crate) fn adapter(run: &OpenRun<'_>, scratch: &Path) -> Result<Box<dyn Adapt
             argv: run.request.argv.clone(),
         })),
         Lane::Case => Ok(Box::new(case_lane(run)?)),
-        lane @ (Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp) => Err(Fault::NothingToStart {
+        Lane::Codex | Lane::Pi | Lane::Claude => stream_lane(run),
+        lane @ Lane::Acp => Err(Fault::NothingToStart {
             why: format!("the {lane} lane is not part of this version"),
+        }),
+    }
+}
+
+/// An attempt by one of the programs that tell what they do in JSON lines.
+fn stream_lane(run: &OpenRun<'_>) -> Result<Box<dyn Adapter>, Fault> {
+    let lane = run.request.lane;
+    let program = installed::find(&run.harness.env, lane)?.command();
+    let asked = model::asked(run.harness, lane, run.contract.network);
+    let model = asked.and_then(|asked| asked.model);
+    let model = model.ok_or_else(|| Fault::NothingToStart {
+        why: format!("no model is named, and {lane} would take one of its own"),
+    })?;
+    let task = cto_agent::brief(&run.contract);
+    Ok(match lane {
+        Lane::Codex => Box::new(CodexLane {
+            program,
+            model,
+            task,
+        }),
+        Lane::Pi => Box::new(PiLane {
+            program,
+            model,
+            task,
+        }),
+        Lane::Claude => Box::new(ClaudeLane {
+            program,
+            model,
+            task,
+        }),
+        Lane::Fake | Lane::Command | Lane::Case | Lane::Acp => {
+            let why = format!("the {lane} lane tells nothing in JSON lines");
+            return Err(Fault::NothingToStart { why });
+        }
+    })
+}
+
+/// The lane's own program, followed to what it really is; none for a lane whose program is named otherwise.
+pub(crate) fn installed_program(run: &OpenRun<'_>) -> Option<Result<InstalledProgram, Fault>> {
+    let lane = run.request.lane;
+    let is_published = !packages_of(lane).is_empty();
+    is_published.then(|| installed::find(&run.harness.env, lane))
+}
+
+/// Refuses a program that would not be seen inside: the agent would only say that it is missing.
+pub(crate) fn check_shown(
+    lane: Lane,
+    program: &InstalledProgram,
+    inside: &Inside,
+) -> Result<(), Fault> {
+    let files = program.places.files.iter().map(|(_, real)| real);
+    let mut hidden = files.filter(|real| !inside.shows(real));
+    match hidden.next() {
+        None => Ok(()),
+        Some(file) => Err(Fault::ProgramUnusable {
+            lane,
+            program: program.program.display().to_string(),
+            problem: ProgramProblem::Refused(format!(
+                "`{}` may not be shown inside",
+                file.display()
+            )),
         }),
     }
 }
@@ -110,6 +178,10 @@ pub(crate) fn shown_words(run: &OpenRun<'_>) -> Vec<String> {
     match lane.traits().program {
         ProgramSource::System => Vec::new(),
         ProgramSource::CommandLine => run.request.argv.clone(),
+        ProgramSource::Installed(_) if !packages_of(lane).is_empty() => {
+            let found = installed::find(&run.harness.env, lane);
+            found.map_or_else(|_| Vec::new(), |found| found.command())
+        }
         ProgramSource::Installed(name) => {
             let env = &run.harness.env;
             let variable = format!("CTO_HARNESS_{}_BIN", lane.as_str().to_ascii_uppercase());

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use cto_contract::plan::HiddenPath;
 use cto_rules::inputs::InputRefusal;
-use cto_rules::read_paths::{ClosedBy, PlaceKind, ReadFacts, ReadPaths, read_paths};
+use cto_rules::read_paths::{ClosedBy, PlaceKind, ReadFacts, ReadPaths, SYSTEM_ROOTS, read_paths};
 use cto_rules::secrets::Known;
 use cto_sandbox::{BuiltRoot, Shown};
 
 use crate::closed::look_at;
 use crate::harness::Harness;
 use crate::installations::{Programs, both};
+use crate::installed::{InstalledProgram, ProgramPlaces, places_of};
 
 /// Where every backend, setup and check sees its tree.
 pub(crate) const WORKSPACE: &str = "/cto/workspace";
@@ -40,6 +41,8 @@ pub(crate) struct Viewer<'a> {
     pub(crate) path: &'a str,
     /// The words of the command line.
     pub(crate) words: &'a [String],
+    /// The lane's own program, where it has an installed one.
+    pub(crate) program: Option<&'a InstalledProgram>,
     pub(crate) repository: Option<&'a Path>,
     /// As whom the commands run.
     pub(crate) id: u32,
@@ -57,24 +60,36 @@ impl Inside {
             .map(PathBuf::from)
             .or_else(|| Some(user_home.as_ref()?.join(".rustup")))
             .filter(|dir| dir.is_dir());
-        // A program that is named by its path brings its installation, as one on `PATH` would.
-        let program = viewer.words.first().map(Path::new).and_then(Path::parent);
-        let program = program.filter(|dir| dir.is_absolute());
+        // A program brings its installation and its package, wherever its links lead.
+        let own = match viewer.program {
+            Some(found) => found.places.clone(),
+            None => viewer
+                .words
+                .first()
+                .map_or_else(ProgramPlaces::default, |word| places_of(&harness.env, word)),
+        };
         let is_program_directory =
-            |dir: &&Path| dir.file_name().is_some_and(|n| n == "bin" || n == "shims");
+            |dir: &PathBuf| dir.file_name().is_some_and(|n| n == "bin" || n == "shims");
+        let program = viewer.words.first().map(Path::new).and_then(Path::parent);
+        let program = program
+            .map(Path::to_owned)
+            .into_iter()
+            .chain(own.directories);
         let directories = viewer.path.split(':').map(PathBuf::from);
         let directories = directories
-            .chain(program.filter(is_program_directory).map(Path::to_owned))
+            .chain(program.filter(is_program_directory))
             .filter(|dir| dir.is_absolute());
         let programs = Programs::find(directories.collect(), rustup.as_deref());
         let configured = harness.config.harness.read_paths.iter().map(PathBuf::from);
         let facts = ReadFacts {
             search_path: programs.directories,
+            packages: own.packages.into_iter().filter_map(both).collect(),
             installations: programs.installations,
             named: configured.filter_map(both).collect(),
             files: named_files(viewer.words)
                 .into_iter()
                 .chain(programs.files)
+                .chain(own.files)
                 .collect(),
             sockets: listening(),
             ..surroundings(harness, viewer.repository)
@@ -105,6 +120,29 @@ impl Inside {
                 let toolchains = dir.join("toolchains");
                 chosen.shown.keys().any(|at| at.starts_with(&toolchains))
             }),
+        })
+    }
+}
+
+impl Inside {
+    /// Whether a file of this machine is seen inside where it lies.
+    pub(crate) fn shows(&self, real: &Path) -> bool {
+        if SYSTEM_ROOTS.iter().any(|root| real.starts_with(root)) {
+            return true;
+        }
+        let over = self
+            .root
+            .read_only
+            .iter()
+            .filter(|shown| real.starts_with(&shown.at));
+        // The last of the nearest ones lies on top: a mask covers what it is laid over.
+        let nearest = over.max_by_key(|shown| shown.at.components().count());
+        nearest.is_some_and(|shown| {
+            let below = real.strip_prefix(&shown.at);
+            below.is_ok_and(|below| match below.as_os_str().is_empty() {
+                true => shown.from == real,
+                false => shown.from.join(below) == real,
+            })
         })
     }
 }

@@ -26,6 +26,7 @@ mod index;
 mod inputs;
 mod inside;
 mod installations;
+mod installed;
 mod journal;
 mod keyring;
 mod last_scan;

@@ -6,7 +6,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use cto_contract::ids::Digest;
-use cto_evidence::canonical::hash_reader;
+use cto_evidence::canonical::{hash_reader, sha256};
+
+use crate::installed::InstalledProgram;
 
 /// A file as it was when its digest was taken.
 #[derive(Debug)]
@@ -47,7 +49,12 @@ impl ProgramFile {
                 .map(|d| Path::new(d).join(program))
                 .collect()
         };
-        let path = candidates.into_iter().find(|p| p.is_file())?;
+        Self::at(&candidates.into_iter().find(|p| p.is_file())?)
+    }
+
+    /// Takes the digest of a file.
+    pub(crate) fn at(path: &Path) -> Option<Self> {
+        let path = path.to_owned();
         let file = File::open(&path).ok()?;
         // Before the bytes: a write during the reading is a difference later.
         let state = State::of(&file).ok()?;
@@ -59,11 +66,74 @@ impl ProgramFile {
         })
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether the path still leads to that very file, untouched.
     pub(crate) fn is_unchanged(&self) -> bool {
         let now = File::open(&self.path).and_then(|file| State::of(&file));
         now.is_ok_and(|now| now == self.state)
     }
+}
+
+/// What of an installed program runs besides its own file.
+#[derive(Debug, Default)]
+pub(crate) struct ProgramsBeside {
+    pub(crate) is_installed: bool,
+    pub(crate) interpreter: Option<ProgramFile>,
+    /// The package that it loads from, and one digest over all of it.
+    pub(crate) tree: Option<(PathBuf, Digest)>,
+}
+
+impl ProgramsBeside {
+    pub(crate) fn of(installed: &InstalledProgram) -> Self {
+        let tree = installed.tree.as_ref();
+        Self {
+            is_installed: true,
+            interpreter: installed.interpreter.as_deref().and_then(ProgramFile::at),
+            tree: tree.and_then(|root| Some((root.clone(), tree_digest(root).ok()?))),
+        }
+    }
+}
+
+/// Most files of a package, and how deep they lie.
+const TREE_ENTRIES_MAX: usize = 200_000;
+const TREE_DEPTH_MAX: usize = 64;
+
+/// One digest over a tree: path, mode and bytes of every file, and where each link leads. No link is followed.
+pub(crate) fn tree_digest(root: &Path) -> io::Result<Digest> {
+    let mut lines = Vec::new();
+    let mut left = vec![(root.to_owned(), 0)];
+    while let Some((directory, depth)) = left.pop() {
+        for entry in std::fs::read_dir(&directory)? {
+            let path = entry?.path();
+            let meta = std::fs::symlink_metadata(&path)?;
+            let kind = meta.file_type();
+            let what = if kind.is_dir() {
+                left.push((path.clone(), depth + 1));
+                "directory".to_owned()
+            } else if kind.is_symlink() {
+                let target = std::fs::read_link(&path)?;
+                format!("link {}", sha256(target.as_os_str().as_encoded_bytes()))
+            } else if kind.is_file() {
+                let hashed = hash_reader(File::open(&path)?).map_err(io::Error::other)?;
+                format!("file {:o} {}", meta.mode() & 0o777, hashed.0)
+            } else {
+                "other".to_owned()
+            };
+            let below = path.strip_prefix(root).map_err(io::Error::other)?;
+            let mut line = below.as_os_str().as_encoded_bytes().to_vec();
+            line.push(0);
+            line.extend_from_slice(what.as_bytes());
+            lines.push(line);
+            if lines.len() > TREE_ENTRIES_MAX || depth > TREE_DEPTH_MAX {
+                return Err(io::Error::other("it holds too much to be looked at"));
+            }
+        }
+    }
+    lines.sort_unstable();
+    Ok(sha256(&lines.join(&b'\n')))
 }
 
 #[cfg(test)]

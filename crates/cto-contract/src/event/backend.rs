@@ -23,8 +23,9 @@ wire_enum! {
     pub enum ReviewVerdict { Accept = "accept", Reject = "reject" }
 }
 
-/// What a backend said in `cto.agent/v1`: never evidence, save that a rejection counts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What a backend said of itself, in `cto.agent/v1` or in its own events: never evidence, save that a rejection and a failure
+/// count.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentWords {
     pub understood: u64,
     /// Lines that claim the protocol and do not fit it.
@@ -39,6 +40,25 @@ pub struct AgentWords {
     /// The tokens that it counted itself: shown beside the harness's own count, which decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
+    /// How it says that it ended; absent for a lane whose program does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<SaidEnd>,
+    /// What went wrong, in its own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Types of its events that this version does not know, bounded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_events: Vec<String>,
+}
+
+wire_enum! {
+    /// How a program says that it ended. It may speak against itself, never for itself.
+    pub enum SaidEnd {
+        Done = "done",
+        Failed = "failed",
+        /// It was over without a word about its end.
+        Unsaid = "unsaid",
+    }
 }
 
 /// Tokens by kind. Input is all that was sent, output all that came back; the others are parts of them.

@@ -27,6 +27,8 @@ fn wire_names_are_frozen() {
         cto_contract::event::PipelinePhase,
         cto_contract::event::PhaseStatus,
         cto_contract::event::EventFileFault,
+        cto_contract::event::SaidEnd,
+        cto_contract::identity::ProgramRole,
         ApprovalStatus,
         SourceAdmissionStatus,
         OutcomeState,

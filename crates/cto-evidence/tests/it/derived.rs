@@ -338,12 +338,8 @@ fn a_pass_that_its_own_log_speaks_against_is_found() {
                     if let EventKind::BackendFinished(end) = kind {
                         end.agent = Some(AgentWords {
                             understood: 1,
-                            malformed: 0,
-                            dropped: 0,
                             review: Some(ReviewVerdict::Reject),
-                            review_note: None,
-                            summary: None,
-                            usage: None,
+                            ..AgentWords::default()
                         });
                     }
                 }

@@ -270,6 +270,8 @@ pub(crate) fn pass() -> Plan {
             runtime_model_provider: None,
             ladder: Ladder::NotNeeded,
             source: None,
+            programs: Vec::new(),
+            steering: Vec::new(),
         },
         identity: identity(),
     }));

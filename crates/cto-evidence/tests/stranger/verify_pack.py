@@ -59,7 +59,7 @@ CLAIMS = {
     "backend_account": "The backend says what it did",
     "operator_accepted": "An operator accepted the change",
 }
-LAUNCHED = ("argv", "environment_names", "version_output")
+LAUNCHED = ("argv", "environment_names", "programs", "steering")
 GATES = (
     "lane_gate", "stage_gate", "lane_available", "source_admission", "allowed_paths", "forbidden_actions", "risk_class",
     "mutation_mode", "approval", "repository", "start_tree_clean", "evidence_interface", "confinement", "model_endpoint",
@@ -491,7 +491,9 @@ def check_report(report, value_of, events, head, digests, documents, predicate):
     mismatch(report["identity"] == value_of.get("plan.updated", {}).get("identity"), "identity")
     mismatch(report["identity_digest"] == (report["identity"] and digest_of(report["identity"])), "identity_digest")
     plan = value_of.get("plan.updated", {}).get("plan")
-    mismatch(report["launched"] == (plan and {key: plan.get(key) for key in LAUNCHED}), "launched")
+    told = value_of.get("backend.started", {}).get("version_output")
+    launched = plan and {**{key: plan[key] for key in LAUNCHED if key in plan}, "version_output": told}
+    mismatch(report["launched"] == launched, "launched")
     if "backend.started" in value_of:
         mismatch(value_of["backend.started"]["identity_digest"] == report["identity_digest"], "identity_digest of backend.started")
     else:

@@ -1,11 +1,15 @@
 //! How a backend ended, and what it left changed that was not its own.
 
 use cto_contract::blocker::{Blocker, BlockerCode};
-use cto_contract::event::{BackendFinished, BackendStop, Step};
-use cto_contract::text::shorten;
+use cto_contract::event::{AgentWords, BackendFinished, BackendStop, SaidEnd, Step};
+use cto_contract::text::{one_line, shorten};
+use cto_contract::words::Lane;
 
 use super::{Fault, fault, pipeline, provider_fault};
 use crate::lifecycle::RunState;
+
+/// Longest message with an agent's own words in it.
+const MESSAGE_CHARS: usize = 400;
 
 /// Judges how the backend ended: its exit code and its words are no evidence for success, but a bad end is a failure.
 pub(crate) fn backend_blockers(state: &RunState) -> Vec<Blocker> {
@@ -67,11 +71,21 @@ pub(crate) fn backend_blockers(state: &RunState) -> Vec<Blocker> {
         let code = end
             .exit_code
             .map_or_else(|| "unknown".to_owned(), |c| c.to_string());
+        let failure = end.agent.as_ref().and_then(|words| words.failure.as_ref());
+        let says = failure.map_or_else(String::new, |why| format!(": {}", one_line(why)));
         found.push(Blocker::new(
             BlockerCode::BackendFailed,
             format!("exit code {code}"),
-            format!("the {lane} backend ended with exit code {code}"),
+            shorten(
+                &format!("the {lane} backend ended with exit code {code}{says}"),
+                MESSAGE_CHARS,
+            ),
         ));
+    }
+    if found.is_empty()
+        && let Some(words) = &end.agent
+    {
+        found.extend(said_end(lane, words));
     }
     if found.is_empty()
         && let Some(words) = &end.pipeline
@@ -86,6 +100,29 @@ pub(crate) fn backend_blockers(state: &RunState) -> Vec<Blocker> {
         ));
     }
     found
+}
+
+/// Judges what a program says of its own end: it may speak against itself, never for itself.
+fn said_end(lane: Lane, words: &AgentWords) -> Option<Blocker> {
+    let (subject, message) = match words.end? {
+        SaidEnd::Done => return None,
+        SaidEnd::Failed => {
+            let why = words.failure.as_deref().unwrap_or("it does not say why");
+            let why = one_line(why);
+            (
+                "failure of its own",
+                format!("the {lane} backend says that it failed: {why}"),
+            )
+        }
+        SaidEnd::Unsaid => (
+            "no word about its end",
+            format!(
+                "the {lane} backend was over without its end signal, so it may have been cut off"
+            ),
+        ),
+    };
+    let message = shorten(&message, MESSAGE_CHARS);
+    Some(Blocker::new(BlockerCode::BackendFailed, subject, message))
 }
 
 /// Judges what a backend left changed that was not its own, however it ended.

@@ -3,6 +3,9 @@
 use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::event::Step;
 use cto_contract::text::shorten;
+use cto_contract::words::Lane;
+
+use crate::programs::{ProgramProblem, remedy};
 
 /// Most characters of the machine's own words in a message.
 const WHY_CHARS: usize = 300;
@@ -53,6 +56,12 @@ pub enum Fault {
     InputInTree { path: String },
     /// The lane's program is not there.
     ProgramMissing { program: String },
+    /// The lane's program was looked for, and can't be started here.
+    ProgramUnusable {
+        lane: Lane,
+        program: String,
+        problem: ProgramProblem,
+    },
     /// The lane's program is not the file any more whose digest was taken.
     ProgramReplaced,
     /// The lane can't be started for this task, for a reason of the task's own.
@@ -134,6 +143,19 @@ pub fn fault(step: Step, fault: &Fault) -> Blocker {
             format!(
                 "the program `{}` is neither on PATH nor a file that can be read; name it after `--`",
                 shorten(program, 120)
+            ),
+        ),
+        Fault::ProgramUnusable {
+            lane,
+            program,
+            problem,
+        } => Blocker::new(
+            Code::ProviderUnavailable,
+            program.as_str(),
+            format!(
+                "the {lane} lane can't start `{}`: {problem}; {}",
+                shorten(program, 120),
+                remedy(*lane, problem)
             ),
         ),
         Fault::ProgramReplaced => Blocker::new(

@@ -53,11 +53,15 @@ pub(crate) fn backend(
     source: Option<&mut Source>,
     baseline: Baseline,
 ) -> Result<Baseline, StepError> {
-    if planned.program.as_ref().is_some_and(|p| !p.is_unchanged()) {
+    if planned.is_replaced() {
         return Err(Fault::ProgramReplaced.into());
     }
+    let own_tree = planned.beside.tree.iter();
+    let own_tree = own_tree.map(|(path, _)| path.display().to_string());
     let roots = &run.harness.config.harness.protected_roots;
-    let protected = ProtectedRoots::look(roots)
+    // The package that the program loads from is nobody's to change while it runs.
+    let roots: Vec<String> = roots.iter().cloned().chain(own_tree).collect();
+    let protected = ProtectedRoots::look(&roots)
         .map_err(|e| Fault::ProtectedRootsUnreadable { why: e.to_string() })?;
     let provider_from = permission.sandbox.from;
     let baseline = match run.request.lane.traits().baseline_checks {
@@ -87,8 +91,8 @@ pub(crate) fn backend(
         model_traffic,
         agent: launched.ending.words,
         pipeline: launched.ending.pipeline,
-        program_replaced: planned.program.as_ref().is_some_and(|p| !p.is_unchanged()),
-        protected_roots: protected.check_again(roots),
+        program_replaced: planned.is_replaced(),
+        protected_roots: protected.check_again(&roots),
         ..finished(&launched.outcome, sandbox)
     };
     run.record(EventKind::BackendFinished(finished))?;

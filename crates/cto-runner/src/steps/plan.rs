@@ -9,13 +9,15 @@ use std::time::Duration;
 use cto_agent::{
     Adapter, LanePlan, ScratchContent, ScratchEntry, StdinUse, Surroundings, WorkingDirectory,
 };
-use cto_checkout::Workspace;
+use cto_checkout::{Baseline, Workspace};
 use cto_contract::event::{EventKind, PlanUpdated};
-use cto_contract::identity::{Identity, NO_MODEL};
+use cto_contract::identity::{Identity, NO_MODEL, ProgramDigest, ProgramRole, SteeringDigest};
+use cto_contract::ids::Digest;
 use cto_contract::lanes::{LadderRule, MemoryWatch, ProgramSource};
 use cto_contract::plan::{Ladder, LaunchPlan, SandboxPlan, TreeKind};
 use cto_contract::words::{Lane, NetworkClass, SandboxClass};
-use cto_evidence::canonical::{digest_of, to_canonical};
+use cto_evidence::canonical::{digest_of, hash_reader, sha256, to_canonical};
+use cto_rules::paths::is_steering;
 use cto_rules::verdicts::Fault;
 use cto_sandbox::{Endpoint, LaunchRequest, MemoryHold, Stdin};
 
@@ -23,7 +25,7 @@ use crate::adapters;
 use crate::checks::to_os;
 use crate::model;
 use crate::open_run::{OpenRun, StepError};
-use crate::program::ProgramFile;
+use crate::program::{ProgramFile, ProgramsBeside};
 use crate::room::Room;
 use crate::source::Source;
 use crate::steps::Permission;
@@ -33,6 +35,8 @@ use crate::trees::Below;
 /// Longest wait for a program to tell its version, and most that it may print.
 const VERSION_WALL: Duration = Duration::from_secs(30);
 const VERSION_BYTES_MAX: u64 = 4 * 1024;
+/// Most steering files that a plan names.
+const STEERING_MAX: usize = 1_000;
 
 /// A launch as it was planned.
 pub(crate) struct Planned {
@@ -43,12 +47,20 @@ pub(crate) struct Planned {
     pub(crate) version_request: Option<LaunchRequest>,
     /// The file whose digest stands in the identity; none for a lane whose program is the system's and was not found.
     pub(crate) program: Option<ProgramFile>,
+    /// What else of an installed program runs.
+    pub(crate) beside: ProgramsBeside,
     pub(crate) identity_digest: cto_contract::ids::Digest,
     /// What is foreseen to hold it.
     pub(crate) sandbox: SandboxPlan,
 }
 
 impl Planned {
+    /// Whether a file of the program is not the one any more whose digest was taken.
+    pub(crate) fn is_replaced(&self) -> bool {
+        let files = self.program.iter().chain(&self.beside.interpreter);
+        files.into_iter().any(|file| !file.is_unchanged())
+    }
+
     /// Takes other trees to lie below, once the setup has made one more.
     pub(crate) fn lay_over(&mut self, below: &Below) {
         let requests = std::iter::once(&mut self.request).chain(&mut self.version_request);
@@ -94,11 +106,17 @@ pub(crate) fn plan(
     };
     let path = run.search_path();
     let limits = run.limits.limits;
-    let (foreseen, program) = std::thread::scope(|scope| {
-        // A large file is hashed while the kernel is asked.
-        let program = scope.spawn(|| ProgramFile::find(lane_plan.argv.first()?, &path));
+    let installed = adapters::installed_program(run).transpose()?;
+    let (foreseen, program, beside) = std::thread::scope(|scope| {
+        // Large files are hashed while the kernel is asked.
+        let program = scope.spawn(|| match &installed {
+            Some(installed) => ProgramFile::at(&installed.program),
+            None => ProgramFile::find(lane_plan.argv.first()?, &path),
+        });
+        let beside = scope.spawn(|| installed.as_ref().map(ProgramsBeside::of));
         let foreseen = permission.sandbox.plan_of(&request, &limits);
-        (foreseen, program.join().ok().flatten())
+        let beside = beside.join().ok().flatten().unwrap_or_default();
+        (foreseen, program.join().ok().flatten(), beside)
     });
     let argv = shown_argv(run, room, &lane_plan.argv, source);
     let is_own = adapter.lane().traits().program != ProgramSource::System;
@@ -113,7 +131,11 @@ pub(crate) fn plan(
     };
     let identity = identity(run, adapter.as_ref(), program.as_ref(), sandbox.class);
     let identity_digest = digest_of(&identity).map_err(|e| no_form("identity", &e))?;
-    let plan = launch_plan(run, prepared, (&lane_plan, argv), sandbox.clone())?;
+    let plan = LaunchPlan {
+        programs: shown_programs(run, program.as_ref(), &beside),
+        steering: steering(&prepared.trees.baseline)?,
+        ..launch_plan(run, prepared, (&lane_plan, argv), sandbox.clone())?
+    };
     run.record(EventKind::PlanUpdated(PlanUpdated { plan, identity }))?;
     Ok(Planned {
         adapter,
@@ -121,9 +143,73 @@ pub(crate) fn plan(
         request,
         version_request,
         program,
+        beside,
         identity_digest,
         sandbox,
     })
+}
+
+/// The files of an installed program, by names that fit a pack.
+fn shown_programs(
+    run: &OpenRun<'_>,
+    program: Option<&ProgramFile>,
+    beside: &ProgramsBeside,
+) -> Vec<ProgramDigest> {
+    let home = run.harness.env.get("HOME").filter(|home| home.len() > 1);
+    let name = |path: &Path| match home.map(|home| path.strip_prefix(home)) {
+        Some(Ok(below)) => format!("~/{}", below.display()),
+        Some(Err(_)) | None => path.display().to_string(),
+    };
+    let shown = |role: ProgramRole, path: &Path, digest: &Digest| ProgramDigest {
+        role,
+        path: name(path),
+        digest: digest.clone(),
+    };
+    if !beside.is_installed {
+        return Vec::new();
+    }
+    let own = program.map(|p| shown(ProgramRole::Program, p.path(), &p.digest));
+    let runs_it = beside.interpreter.as_ref();
+    let runs_it = runs_it.map(|p| shown(ProgramRole::Interpreter, p.path(), &p.digest));
+    let tree = beside.tree.as_ref();
+    let tree = tree.map(|(path, digest)| shown(ProgramRole::Tree, path, digest));
+    own.into_iter().chain(runs_it).chain(tree).collect()
+}
+
+/// Digests of what in the baseline steers agents. The workspace begins as the baseline, so no agent reads another one.
+fn steering(baseline: &Baseline) -> Result<Vec<SteeringDigest>, StepError> {
+    let mut found = Vec::new();
+    let paths = baseline.manifest.iter().map(|(path, _)| path);
+    for path in paths {
+        let Some(text) = std::str::from_utf8(path.as_bytes()).ok() else {
+            continue;
+        };
+        if !is_steering(text) {
+            continue;
+        }
+        let digest = digest_at(&baseline.root.join(text));
+        let digest =
+            digest.map_err(|e| StepError::not_written(&format!("digest of {text}"), &e))?;
+        found.push(SteeringDigest {
+            path: text.to_owned(),
+            digest,
+        });
+        if found.len() == STEERING_MAX {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Of a file its bytes, of a link where it leads.
+fn digest_at(path: &Path) -> std::io::Result<Digest> {
+    if std::fs::symlink_metadata(path)?.is_symlink() {
+        let target = std::fs::read_link(path)?;
+        return Ok(sha256(target.as_os_str().as_encoded_bytes()));
+    }
+    let file = File::open(path)?;
+    let (digest, _) = hash_reader(file).map_err(std::io::Error::other)?;
+    Ok(digest)
 }
 
 /// Which lane, in which build and with which model, does the work.
@@ -186,6 +272,8 @@ fn launch_plan(
             LadderRule::Climbs => Ladder::NotEnforced,
         },
         source: prepared.source_plan.clone(),
+        programs: Vec::new(),
+        steering: Vec::new(),
     })
 }
 

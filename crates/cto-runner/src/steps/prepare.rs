@@ -199,9 +199,11 @@ fn rooms(
         let rooms = Rooms::new((&run.work, &run.names), View::Host, inputs, recorder);
         return Ok((rooms, SeenPaths::default()));
     }
+    let program = adapters::installed_program(run).transpose()?;
     let viewer = Viewer {
         path: &run.search_path(),
         words: &adapters::shown_words(run),
+        program: program.as_ref(),
         repository: source.and_then(|s| s.repository.work_tree()),
         id: launcher.id_inside(),
         closed_by: match (sandbox.expected.changes_user(), sandbox.has_mounts()) {
@@ -212,6 +214,9 @@ fn rooms(
     };
     let inside = Inside::find(run.harness, viewer, &run.names.place("masks"));
     let inside = inside.map_err(|e| unmade(&e))?;
+    if let Some(program) = &program {
+        adapters::check_shown(run.request.lane, program, &inside)?;
+    }
     let seen = SeenPaths {
         read: inside.shown.clone(),
         hidden: inside.hidden.clone(),
