@@ -22,6 +22,7 @@ pub mod event;
 pub mod identity;
 pub mod ids;
 pub mod input;
+pub mod ladder;
 pub mod lanes;
 pub mod ledger;
 pub mod model_script;

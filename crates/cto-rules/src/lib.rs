@@ -12,6 +12,7 @@ pub mod claims;
 pub mod doctor;
 pub mod eligibility;
 pub mod inputs;
+pub mod ladder;
 pub mod landing;
 pub mod leftovers;
 pub mod lifecycle;
