@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::blocker::Blocker;
+use crate::comparison::BaselineComparison;
 use crate::eligibility::EligibilityDecision;
 use crate::identity::Identity;
 use crate::ids::{CaseId, CommitId, Digest, Nonce, RunId, TreeId};
@@ -39,6 +40,8 @@ wire_enum! {
         Eligibility = "eligibility",
         Prepare = "prepare",
         Plan = "plan",
+        /// The same case in the `fake` lane, as a run of its own. Only at stage 2, and only for lanes that climb.
+        FakeBaseline = "fake_baseline",
         /// Only in runs whose contract has `setup_commands`.
         Setup = "setup",
         /// The checks on the untouched baseline, before the agent starts. Only where the contract has checks and the lane
@@ -94,6 +97,7 @@ events! {
     GitDiffChecked(DiffChecked) = "git.diff.checked",
     VerificationCompleted(VerificationCompleted) = "verification.completed",
     SourceChecked(SourceChecked) = "source.checked",
+    BaselineCompared(BaselineComparison) = "baseline.compared",
     SandboxDenied(SandboxDenied) = "sandbox.denied",
     LimitExceeded(LimitHit) = "limit.exceeded",
     LogRewritten(LogRewritten) = "log.rewritten",
@@ -129,10 +133,18 @@ pub struct RunStarted {
     pub parent_run_id: Option<RunId>,
     /// Set for packs of validators, which never count as a real pass.
     pub conformance: bool,
+    /// The ruler of its parent: the same case in the `fake` lane.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub fake_baseline: bool,
     pub title: String,
     /// Which model the lane was asked to use; absent where it has none or nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_model: Option<AskedModel>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// A model as it was asked for: no admission, no fallback.

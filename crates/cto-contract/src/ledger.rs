@@ -183,6 +183,14 @@ pub struct RunCreated {
     pub started_at: Utc,
     pub title: String,
     pub conformance: bool,
+    /// It is the ruler of another run.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub fake_baseline: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 impl RunCreated {

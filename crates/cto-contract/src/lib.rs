@@ -15,6 +15,7 @@ pub mod blocker;
 pub mod case;
 pub mod checkpoint;
 pub mod claim;
+pub mod comparison;
 pub mod config;
 pub mod document;
 pub mod eligibility;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::artifact::FreshnessMap;
 use crate::blocker::Blocker;
 use crate::claim::Claim;
+use crate::comparison::BaselineComparison;
 use crate::event::{
     ChangedPath, CloneCheck, ModelTraffic, Oddity, Residue, SandboxDenied, ScopedPath,
     SourceChecked,
@@ -65,6 +66,9 @@ pub struct RunSection {
     pub run_started_at: Utc,
     pub run_finished_at: Utc,
     pub conformance: bool,
+    /// It is the ruler of its parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fake_baseline: Option<bool>,
     pub harness_version: String,
 }
 
@@ -188,32 +192,6 @@ pub struct AuthoritySection {
     /// What the same case showed in the `fake` lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_comparison: Option<BaselineComparison>,
-}
-
-wire_enum! {
-    /// Whether two runs agree in one respect.
-    pub enum Agreement { Match = "match", Differs = "differs" }
-}
-
-/// How two runs compare in one respect.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Compared {
-    pub result: Agreement,
-    pub sentence: String,
-}
-
-/// A run beside the run of `fake` on the same case, limits and sandbox. Times, resources and patches are not compared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct BaselineComparison {
-    pub fake_report: String,
-    pub lane_report: String,
-    pub report_shape: Compared,
-    pub event_order: Compared,
-    pub allowed_writes: Compared,
-    pub verification: Compared,
-    pub blockers: Compared,
-    pub artifact_digests: Compared,
-    pub freshness: Compared,
 }
 
 /// The repository that the work was copied from and may land in; all absent for a case.

@@ -30,6 +30,9 @@ pub struct Tombstone {
     pub stage: Stage,
     pub title: String,
     pub conformance: bool,
+    /// It only measured another run.
+    #[serde(default)]
+    pub fake_baseline: bool,
     pub status: RunStatus,
     pub blocker: Option<BlockerCode>,
     pub failure_reason: Option<String>,

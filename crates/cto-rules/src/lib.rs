@@ -9,6 +9,7 @@ pub mod advice;
 pub mod authority;
 pub mod checks;
 pub mod claims;
+pub mod comparison;
 pub mod doctor;
 pub mod eligibility;
 pub mod inputs;

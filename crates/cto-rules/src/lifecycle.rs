@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use cto_contract::blocker::{Blocker, BlockerCode, Moment, status_of};
+use cto_contract::comparison::BaselineComparison;
 use cto_contract::event::{
     ApprovalConsumed, BackendFinished, DiffChecked, EligibilityDecided, EventKind, EventType,
     GateBlocked, LogRewritten, PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered,
@@ -13,10 +14,10 @@ use cto_contract::event::{
     VerificationCompleted,
 };
 use cto_contract::ids::{CaseId, RunId};
-use cto_contract::lanes::BaselineChecks;
+use cto_contract::lanes::{BaselineChecks, LadderRule};
 use cto_contract::text::{one_line, shorten};
 use cto_contract::time::Utc;
-use cto_contract::words::{Action, ApprovalStatus, FaultClass, Lane, RunStatus};
+use cto_contract::words::{Action, ApprovalStatus, FaultClass, Lane, RunStatus, Stage};
 
 use crate::order::{self, Shape};
 use crate::verdicts::{
@@ -48,6 +49,7 @@ pub struct RunState {
     pub patch: Option<PatchApplied>,
     pub diff: Option<DiffChecked>,
     pub verification: Option<VerificationCompleted>,
+    pub comparison: Option<BaselineComparison>,
     pub denials: Vec<SandboxDenied>,
     pub limit_blockers: Vec<Blocker>,
     /// Each time that its log was written again without a secret.
@@ -109,6 +111,7 @@ impl RunState {
             patch: None,
             diff: None,
             verification: None,
+            comparison: None,
             denials: Vec::new(),
             limit_blockers: Vec::new(),
             rewritten: Vec::new(),
@@ -175,6 +178,7 @@ impl RunState {
             EventKind::PatchApplied(data) => self.patch = Some(data.clone()),
             EventKind::GitDiffChecked(data) => self.diff = Some(data.clone()),
             EventKind::VerificationCompleted(data) => self.verification = Some(data.clone()),
+            EventKind::BaselineCompared(data) => self.comparison = Some(data.clone()),
             EventKind::SandboxDenied(data) => {
                 match self.denials.iter_mut().find(|seen| seen.is_same(data)) {
                     Some(seen) => seen.count = data.count,
@@ -234,6 +238,11 @@ impl RunState {
         }
     }
 
+    /// Whether the run is measured by the `fake` lane: every run of a lane that climbs on a case.
+    pub fn is_measured(&self) -> bool {
+        self.lane.traits().ladder == LadderRule::Climbs && self.started.stage == Stage::FIXTURE
+    }
+
     /// Whether its backend had been started.
     pub const fn moment(&self) -> Moment {
         match self.backend_started {
@@ -268,11 +277,12 @@ pub enum Next {
 }
 
 /// The order of the steps before `seal`.
-pub const STEPS: [Step; 11] = [
+pub const STEPS: [Step; 12] = [
     Step::Contract,
     Step::Eligibility,
     Step::Prepare,
     Step::Plan,
+    Step::FakeBaseline,
     Step::Setup,
     Step::Baseline,
     Step::Backend,
@@ -327,6 +337,7 @@ pub fn next_step(state: &RunState) -> Next {
 fn has_work(state: &RunState, step: Step) -> bool {
     let contract = state.contract.as_ref().map(|c| &c.contract);
     match step {
+        Step::FakeBaseline => state.is_measured(),
         Step::Setup => contract.is_some_and(|c| !c.setup_commands.is_empty()),
         Step::Baseline => {
             let is_first = state.lane.traits().baseline_checks == BaselineChecks::First;

@@ -23,6 +23,8 @@ pub struct Shape<'a> {
     /// Types that the contract requires.
     pub contract_events: &'a [String],
     pub approval_required: bool,
+    /// The run is measured by the `fake` lane.
+    pub is_measured: bool,
     /// The run was blocked for want of an approval.
     pub lacks_approval: bool,
     /// The status that everything else gives the run.
@@ -46,6 +48,7 @@ impl<'a> Shape<'a> {
                 .map_or(&[], |c| &c.contract.evidence_expectations.required_events),
             approval_required: (state.eligibility.as_ref())
                 .is_some_and(|e| e.decision.approval_required),
+            is_measured: state.is_measured(),
             lacks_approval: others.iter().any(lacks),
             status: status_of(&others, state.moment()),
             recovered: state.recovered.is_some(),
@@ -122,8 +125,9 @@ fn place(event: EventType) -> Option<u8> {
         EventType::PatchApplied => 10,
         EventType::GitDiffChecked => 11,
         EventType::VerificationCompleted => 12,
-        EventType::RunRecovered => 13,
-        EventType::RunCompleted => 14,
+        EventType::BaselineCompared => 13,
+        EventType::RunRecovered => 14,
+        EventType::RunCompleted => 15,
         EventType::SetupCompleted
         | EventType::SourceChecked
         | EventType::BackendPlan
@@ -160,6 +164,14 @@ const BLOCKED_PATH: [EventType; 4] = [
 /// How many events of the path stand before the approval.
 const BEFORE_APPROVAL: usize = 4;
 
+/// The events of a log that stand on the path of a run, but for its approval: what two runs of one case share.
+pub fn spine(types: &[EventType]) -> Vec<EventType> {
+    let on_path = |e: &EventType| {
+        place(*e).is_some() && !is_approval(*e) && *e != EventType::BaselineCompared
+    };
+    types.iter().copied().filter(on_path).collect()
+}
+
 fn is_approval(event: EventType) -> bool {
     place(event).is_some_and(|p| (4..=6).contains(&p))
 }
@@ -180,7 +192,7 @@ pub fn judge(shape: &Shape<'_>) -> Order {
     check_order(&spine, &mut faults);
     check_contradictions(&spine, is_gated, &mut faults);
     check_approval(shape, &spine, &mut faults);
-    let path = path(&spine, shape.approval_required);
+    let path = path(&spine, shape);
     let required: &[EventType] = if is_pass {
         for event in [EventType::ApprovalDenied, EventType::BackendGateBlocked] {
             if has(event) {
@@ -203,6 +215,9 @@ pub fn judge(shape: &Shape<'_>) -> Order {
     faults.extend((missing.iter()).map(|event| EventFault::new(*event, EventProblem::Missing)));
     let mut omitted = absent(&path);
     omitted.retain(|event| !required.contains(event));
+    if shape.is_measured && !is_pass && !has(EventType::BaselineCompared) {
+        omitted.push(EventType::BaselineCompared);
+    }
     // Nobody can expect more of a run that stopped early than the beginning of its path.
     let has_checks = has(EventType::VerificationCompleted);
     let is_whole = is_pass || (has_checks && !is_gated && !shape.recovered);
@@ -238,9 +253,9 @@ pub fn judge(shape: &Shape<'_>) -> Order {
 }
 
 /// The path of a run from its start to its checks, with the approval where one is required.
-fn path(spine: &[EventType], approval_required: bool) -> Vec<EventType> {
+fn path(spine: &[EventType], shape: &Shape<'_>) -> Vec<EventType> {
     let mut path = PATH[..BEFORE_APPROVAL].to_vec();
-    if approval_required {
+    if shape.approval_required {
         path.push(EventType::ApprovalRequested);
         if spine.contains(&EventType::ApprovalDenied) {
             path.push(EventType::ApprovalDenied);
@@ -249,6 +264,10 @@ fn path(spine: &[EventType], approval_required: bool) -> Vec<EventType> {
         }
     }
     path.extend(&PATH[BEFORE_APPROVAL..]);
+    // A run that ended early is compared as far as it came: it excuses nothing before it.
+    if shape.is_measured && shape.status == RunStatus::Pass {
+        path.push(EventType::BaselineCompared);
+    }
     path
 }
 
@@ -280,7 +299,7 @@ fn split_recovery(shape: &Shape<'_>, faults: &mut Vec<EventFault>) -> Vec<EventT
         faults.push(EventFault::new(recovery, EventProblem::NotRecovered));
     }
     let (before, after) = (&events[..at], &events[at..]);
-    for event in after.iter().filter(|e| place(**e).is_some_and(|p| p < 13)) {
+    for event in after.iter().filter(|e| place(**e).is_some_and(|p| p < 14)) {
         faults.push(EventFault::new(*event, EventProblem::AfterRecovery));
     }
     let times = |event: EventType| after.iter().filter(|e| **e == event).count();

@@ -83,6 +83,23 @@ pub enum HarnessError {
     Random(#[from] getrandom::Error),
 }
 
+/// The run that another one belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parent {
+    /// An earlier attempt at the same task.
+    Earlier(RunId),
+    /// The run of a gated lane that this one of `fake` measures.
+    Measured(RunId),
+}
+
+impl Parent {
+    pub(crate) fn run_id(&self) -> &RunId {
+        match self {
+            Self::Earlier(run_id) | Self::Measured(run_id) => run_id,
+        }
+    }
+}
+
 /// One run, as asked for.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
@@ -94,7 +111,7 @@ pub struct RunRequest {
     pub timeout_seconds: Option<u64>,
     /// A cheat of the case instead of its honest change; the pack is marked as conformance.
     pub cheat: Option<String>,
-    pub parent: Option<RunId>,
+    pub parent: Option<Parent>,
     pub conformance: bool,
     pub sandbox: SandboxAsk,
 }

@@ -25,7 +25,7 @@ use cto_store::RunCreated;
 use crate::artifact_times::ArtifactTimes;
 use crate::clock;
 use crate::eligibility::stage_asked;
-use crate::harness::{Harness, RunError, RunRequest};
+use crate::harness::{Harness, Parent, RunError, RunRequest};
 use crate::inputs::ResolvedInput;
 use crate::inside;
 use crate::journal::{Journal, JournalError, Observer};
@@ -138,8 +138,9 @@ impl<'h> OpenRun<'h> {
             harness_version: VERSION.to_owned(),
             stage: asked.stage,
             mutation_mode: asked.mode(contract.mutation_mode),
-            parent_run_id: request.parent.clone(),
+            parent_run_id: request.parent.as_ref().map(|p| p.run_id().clone()),
             conformance: request.conformance || request.cheat.is_some(),
+            fake_baseline: matches!(request.parent, Some(Parent::Measured(_))),
             title: contract.title.clone(),
             asked_model: crate::model::asked(harness, request.lane, contract.network),
         };
@@ -398,6 +399,7 @@ fn begin_log(
         started_at: state.started_at,
         title: contract.title.clone(),
         conformance: state.started.conformance,
+        fake_baseline: state.started.fake_baseline,
     };
     match repository {
         Some(repository) => harness.store().run_created_on(&created, repository)?,

@@ -156,6 +156,7 @@ fn enter(harness: &Harness, row: &RunSealed) -> Result<(), StoreError> {
         started_at: row.started_at,
         title: row.title.clone(),
         conformance: row.conformance,
+        fake_baseline: row.fake_baseline,
     };
     let known: Option<cto_store::Found<Record>> = store.find(&RunCreated::key(&row.run_id))?;
     match (known, &row.repository) {

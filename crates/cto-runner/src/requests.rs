@@ -23,7 +23,7 @@ use cto_evidence::verify::{VerifyOptions, verify};
 use serde::{Deserialize, Serialize};
 
 use crate::cases::{CaseError, Catalog};
-use crate::harness::{Harness, RunRequest};
+use crate::harness::{Harness, Parent, RunRequest};
 use crate::home::Home;
 use crate::sandbox::SandboxAsk;
 use crate::task::{RepositoryTask, Task};
@@ -306,7 +306,7 @@ pub fn again(
             stage: kept.stage,
             timeout_seconds: kept.timeout_seconds,
             cheat: kept.cheat,
-            parent: Some(run_id.clone()),
+            parent: Some(Parent::Earlier(run_id.clone())),
             conformance: kept.conformance,
             // As the gates do, it comes from this call and not from the earlier one.
             sandbox: SandboxAsk::default(),

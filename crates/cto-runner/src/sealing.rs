@@ -146,6 +146,7 @@ pub(crate) fn sealed_row(
         origin: verified.origin,
         title: report.run.title.clone(),
         conformance: report.run.conformance,
+        fake_baseline: report.run.fake_baseline.unwrap_or(false),
         // Who entered the run knew it.
         repository: None,
     }

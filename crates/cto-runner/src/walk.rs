@@ -8,21 +8,22 @@ use crate::baseline_checks::Baseline;
 use crate::harness::RunError;
 use crate::open_run::{Halt, OpenRun};
 use crate::source::Source;
-use crate::steps::{self, Eligible, Permission};
+use crate::steps::{self, Eligible, FakeBaseline, Permission};
 
 /// Takes a run from its contract to its verdict.
 pub(crate) fn walk(run: &mut OpenRun<'_>) -> Result<(), RunError> {
     let eligible = match enter(run) {
         Ok(eligible) => eligible,
-        Err(Halt::Stopped) => return steps::complete(run, None),
+        Err(Halt::Stopped) => return steps::complete(run, None, None),
         Err(Halt::Failed(error)) => return Err(error),
     };
     let Eligible {
         permission,
         mut source,
     } = eligible;
-    match work(run, permission, source.as_deref_mut()) {
-        Ok(()) | Err(Halt::Stopped) => steps::complete(run, source.as_deref()),
+    let mut ruler = None;
+    match work(run, permission, source.as_deref_mut(), &mut ruler) {
+        Ok(()) | Err(Halt::Stopped) => steps::complete(run, source.as_deref(), ruler.as_ref()),
         Err(Halt::Failed(error)) => Err(error),
     }
 }
@@ -56,6 +57,7 @@ fn work(
     run: &mut OpenRun<'_>,
     permission: Permission,
     mut source: Option<&mut Source>,
+    ruler: &mut Option<FakeBaseline>,
 ) -> Result<(), Halt> {
     let looked_at = source.as_deref();
     let (mut prepared, patch_base) = run.step(Step::Prepare, |run| {
@@ -64,6 +66,9 @@ fn work(
     let mut planned = run.step(Step::Plan, |run| {
         steps::plan(run, &permission, &prepared, looked_at)
     })?;
+    if run.is_next(Step::FakeBaseline) {
+        *ruler = Some(run.step(Step::FakeBaseline, steps::fake_baseline)?);
+    }
     if run.is_next(Step::Setup) {
         run.step(Step::Setup, |run| {
             steps::setup(run, &mut prepared, &mut planned, looked_at)

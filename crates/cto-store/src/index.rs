@@ -41,6 +41,7 @@ pub(crate) fn bind_row(
         .bind(row.origin.map(|origin| origin.as_str()))
         .bind(row.title.clone())
         .bind(i64::from(row.conformance))
+        .bind(i64::from(row.fake_baseline))
         .bind(row.listed_at.to_string())
         .bind(repository.map(ToString::to_string))
 }
@@ -89,6 +90,7 @@ pub(crate) fn read_row(path: &Path, row: &SqliteRow) -> Result<RunRow, StoreErro
         origin: columns.optional("origin")?,
         title: columns.required("title")?,
         conformance: columns.number("conformance")? == Some(1),
+        fake_baseline: columns.number("fake_baseline")? == Some(1),
         listed_at: columns.required("listed_at")?,
         of_this_home: columns.number("created_seq")?.is_some(),
     })

@@ -268,6 +268,7 @@ pub(crate) mod tests {
                 started_at: at,
                 title: "Tïtle \u{1b}[31m".to_owned(),
                 conformance: false,
+                fake_baseline: false,
             }));
             records.push(Record::RunSealed(Seal {
                 run_id,

@@ -22,7 +22,7 @@ async fn fill(conn: &mut SqliteConnection) {
     let runs = format!(
         "{numbers} INSERT INTO runs SELECT {id}, 'case-' || (i % 13), 'fake', 2, \
          CASE i % 3 WHEN 0 THEN 'pass' WHEN 1 THEN 'fail' END, printf('2026-06-01T10:52:22.%06dZ', i), NULL, NULL, NULL, \
-         NULL, NULL, NULL, NULL, NULL, 'a title', 0, printf('2026-06-01T10:52:22.%06dZ', i), \
+         NULL, NULL, NULL, NULL, NULL, 'a title', 0, 0, printf('2026-06-01T10:52:22.%06dZ', i), \
          CASE i % 7 WHEN 0 THEN 'aa' WHEN 1 THEN NULL ELSE 'bb' END, CASE WHEN i % 50 > 0 THEN i + 1 END FROM n"
     );
     let ledger = format!(

@@ -35,6 +35,8 @@ pub struct RunSealed {
     pub origin: Origin,
     pub title: String,
     pub conformance: bool,
+    /// It only measures another run.
+    pub fake_baseline: bool,
     /// Digest of where the source repository's git directory is, as far as this home knows.
     pub repository: Option<Digest>,
 }
@@ -60,6 +62,8 @@ pub struct RunRow {
     pub origin: Option<Origin>,
     pub title: String,
     pub conformance: bool,
+    /// It only measures another run.
+    pub fake_baseline: bool,
     /// Its place in the listing: when it started, but never later than when it came here.
     pub listed_at: Utc,
     /// The ledger of this home created it.
@@ -85,6 +89,7 @@ impl From<&RunCreated> for RunRow {
             origin: None,
             title: text::shorten(&run.title, TITLE_CHARS_MAX),
             conformance: run.conformance,
+            fake_baseline: run.fake_baseline,
             listed_at: run.started_at,
             of_this_home: true,
         }
@@ -114,6 +119,7 @@ impl From<&RunSealed> for RunRow {
             origin: Some(run.origin),
             title: text::shorten(&run.title, TITLE_CHARS_MAX),
             conformance: run.conformance,
+            fake_baseline: run.fake_baseline,
             listed_at: run.started_at,
             of_this_home: false,
         }

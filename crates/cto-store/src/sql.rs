@@ -7,7 +7,7 @@ use crate::query::{Filter, Page, State};
 macro_rules! columns {
     () => {
         "run_id, case_id, backend, stage, status, started_at, finished_at, blocker, failure_reason, changed_files, \
-         wall_micros, pack_digest, keyid, origin, title, conformance, listed_at, repository"
+         wall_micros, pack_digest, keyid, origin, title, conformance, fake_baseline, listed_at, repository"
     };
 }
 /// The columns of a row as it is read: the ledger's word comes last.
@@ -18,7 +18,7 @@ macro_rules! read_columns {
 }
 macro_rules! values {
     () => {
-        "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18"
+        "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19"
     };
 }
 /// Where the ledger has the creation of a run.
@@ -68,15 +68,16 @@ pub(crate) const UPSERT_RUN: &str = concat!(
      finished_at = excluded.finished_at, blocker = excluded.blocker, failure_reason = excluded.failure_reason, \
      changed_files = excluded.changed_files, wall_micros = excluded.wall_micros, pack_digest = excluded.pack_digest, \
      keyid = excluded.keyid, origin = excluded.origin, title = excluded.title, conformance = excluded.conformance, \
+     fake_baseline = excluded.fake_baseline, \
      repository = COALESCE(excluded.repository, runs.repository)"
 );
 pub(crate) const GET_RUN: &str =
     concat!("SELECT ", read_columns!(), " FROM runs WHERE run_id = $1");
-pub(crate) const OWN_RUNS: &str = "SELECT created_seq, run_id FROM runs WHERE created_seq < $1 ORDER BY created_seq DESC LIMIT $2";
+pub(crate) const OWN_RUNS: &str = "SELECT created_seq, run_id FROM runs WHERE fake_baseline = 0 AND created_seq < $1 ORDER BY created_seq DESC LIMIT $2";
 pub(crate) const OWN_RUNS_OF_REPOSITORY: &str = "SELECT created_seq, run_id FROM runs \
-     WHERE repository = $3 AND created_seq < $1 ORDER BY created_seq DESC LIMIT $2";
+     WHERE fake_baseline = 0 AND repository = $3 AND created_seq < $1 ORDER BY created_seq DESC LIMIT $2";
 pub(crate) const OWN_RUNS_OF_NO_REPOSITORY: &str = "SELECT created_seq, run_id FROM runs \
-     WHERE repository IS NULL AND created_seq < $1 ORDER BY created_seq DESC LIMIT $2";
+     WHERE fake_baseline = 0 AND repository IS NULL AND created_seq < $1 ORDER BY created_seq DESC LIMIT $2";
 pub(crate) const FIND_PREFIX: &str =
     "SELECT run_id FROM runs WHERE run_id >= $1 AND run_id < $2 ORDER BY run_id DESC LIMIT $3";
 pub(crate) const COUNTS: &str = "SELECT state, runs FROM run_counts";

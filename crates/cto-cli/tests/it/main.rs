@@ -25,6 +25,7 @@ mod kill_points;
 mod kills;
 mod live;
 mod load;
+mod measured;
 mod model;
 mod model_faults;
 mod namespace;

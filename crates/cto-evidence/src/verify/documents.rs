@@ -89,6 +89,7 @@ impl<'a> Facts<'a> {
                 | EventKind::BackendOutputCapped(_)
                 | EventKind::BackendFinished(_)
                 | EventKind::SetupCompleted(_)
+                | EventKind::BaselineCompared(_)
                 | EventKind::SourceChecked(_)
                 | EventKind::LimitExceeded(_)
                 | EventKind::LogRewritten(_)

@@ -188,6 +188,10 @@ fn check_start(report: &Report, log: &Log, facts: &Facts<'_>, need: Need<'_>) {
         "conformance is not that of run.started",
     );
     need(
+        started.fake_baseline == run.fake_baseline.unwrap_or(false),
+        "fake_baseline is not that of run.started",
+    );
+    need(
         started.parent_run_id == run.parent_run_id,
         "parent_run_id is not that of run.started",
     );

@@ -215,6 +215,7 @@ fn beginning(nonce: &Nonce, contract: &TaskContract) -> Vec<(Actor, EventKind)> 
                 mutation_mode: MutationMode::CopiedFixture,
                 parent_run_id: None,
                 conformance: false,
+                fake_baseline: false,
                 title: "Collapse whitespace in slugify".to_owned(),
                 asked_model: None,
             }),

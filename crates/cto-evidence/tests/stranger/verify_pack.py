@@ -25,7 +25,7 @@ REQUIRED = {REPORT, "report.md", EVENTS, "trace.jsonl", PATCH, "test.log", ELIGI
 PLACES = {name: place for place, names in enumerate([
     ["run.started"], ["task.contract.created"], ["eligibility.decided"], ["plan.updated"], ["approval.requested"],
     ["approval.granted", "approval.denied"], ["approval.consumed"], ["backend.gate.blocked"], ["backend.started"],
-    ["backend.finished"], ["patch.applied"], ["git.diff.checked"], ["verification.completed"], ["run.recovered"], ["run.completed"],
+    ["backend.finished"], ["patch.applied"], ["git.diff.checked"], ["verification.completed"], ["baseline.compared"], ["run.recovered"], ["run.completed"],
 ]) for name in names}
 SIDE = {"setup.completed", "source.checked", "backend.plan", "backend.output.capped", "sandbox.denied", "limit.exceeded", "log.rewritten", "step.started", "step.finished"}
 FAILURES = {
@@ -306,6 +306,9 @@ def order_breaches(events):
     if asked:
         path += ["approval.requested"] + (["approval.denied"] if denied else ["approval.granted", "approval.consumed"])
     path += ["backend.started", "backend.finished", "patch.applied", "git.diff.checked", "verification.completed"]
+    measured = events[0]["backend"] != "fake" and events[0]["data"]["stage"] == 2
+    if measured and status == "pass":
+        path += ["baseline.compared"]
     whole, required = has >= set(path), path
     if status == "pass":
         if not whole or denied or gated:
@@ -325,6 +328,8 @@ def order_breaches(events):
     if looked and not set(types) >= wanted:
         found.append("a type that the contract requires")
     omitted = set(path) - has - set(required) | (set() if looked else {t for t in wanted & {*PLACES, *SIDE} - set(types) if t not in required})
+    if measured and status != "pass" and "baseline.compared" not in has:
+        omitted.add("baseline.compared")
     why = OMITTED["gate" if gated else "denial" if denied else "death" if recovered else "end"]
     return found, looked or not wanted, dict.fromkeys(omitted, why)
 
@@ -475,6 +480,8 @@ def check_report(report, value_of, events, head, digests, documents, predicate):
     mismatch(report["run_started_at"] == events[0]["ts"], "run_started_at")
     for key in ("conformance", "parent_run_id", "harness_version", "stage", "mutation_mode"):
         mismatch(report[key] == started[key], key)
+    mismatch(report.get("fake_baseline", False) == started.get("fake_baseline", False), "fake_baseline")
+    mismatch(report.get("baseline_comparison") == value_of.get("baseline.compared"), "baseline_comparison")
     for key in ("contract_digest", "identity_digest", "approval_id", "patch_tree_id", "run_finished_at", "conformance",
                 "harness_version", "status"):
         need(report[key] == predicate[key], "statement_mismatch", REPORT, key)

@@ -214,6 +214,7 @@ fn blockers_of(kind: &EventKind) -> Option<&[Blocker]> {
         | EventKind::BackendPlan(_)
         | EventKind::BackendOutputCapped(_)
         | EventKind::BackendFinished(_)
+        | EventKind::BaselineCompared(_)
         | EventKind::SandboxDenied(_)
         | EventKind::LogRewritten(_)
         | EventKind::RunRecovered(_)

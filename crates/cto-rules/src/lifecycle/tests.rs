@@ -57,6 +57,7 @@ fn started() -> Script {
         mutation_mode: MutationMode::CopiedFixture,
         parent_run_id: None,
         conformance: false,
+        fake_baseline: false,
         title: "t".into(),
         asked_model: None,
     }))

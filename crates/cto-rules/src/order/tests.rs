@@ -78,6 +78,7 @@ fn order(types: &[E], contract_events: &[String], ending: Ending) -> Order {
         types,
         contract_events,
         approval_required: types.iter().any(|e| is_approval(*e)),
+        is_measured: false,
         lacks_approval: false,
         status: ending.status,
         recovered: ending.recovered,
@@ -359,6 +360,7 @@ fn an_approval_needs_to_be_asked_for_and_given() {
         types,
         contract_events: &[],
         approval_required: false,
+        is_measured: false,
         lacks_approval: false,
         status: RunStatus::Pass,
         recovered: false,
@@ -378,6 +380,38 @@ fn an_approval_needs_to_be_asked_for_and_given() {
         ..shape(&APPROVED)
     };
     assert_eq!(problems(lacking), [EventProblem::WithoutApproval]);
+}
+
+#[test]
+fn a_measured_run_passes_only_with_its_comparison_and_else_says_why_it_has_none() {
+    let shape = |types, status| Shape {
+        types,
+        contract_events: &[],
+        approval_required: false,
+        is_measured: true,
+        lacks_approval: false,
+        status,
+        recovered: false,
+    };
+    let sentences = |shape: &Shape<'_>| -> Vec<String> {
+        judge(shape)
+            .faults
+            .iter()
+            .map(EventFault::sentence)
+            .collect()
+    };
+    assert_eq!(
+        sentences(&shape(&FULL, RunStatus::Pass)),
+        ["`baseline.compared` is missing"]
+    );
+    let compared = [&FULL[..9], &[E::BaselineCompared, E::RunCompleted]].concat();
+    assert_eq!(sentences(&shape(&compared, RunStatus::Pass)), [""; 0]);
+    let early = [&FULL[..6], &[E::BaselineCompared, E::RunCompleted]].concat();
+    assert_eq!(sentences(&shape(&early, RunStatus::Fail)), [""; 0]);
+    let blocked = judge(&shape(&GATED, RunStatus::Blocked));
+    assert!(blocked.faults.is_empty());
+    let omitted = blocked.omitted.last().map(|o| o.event);
+    assert_eq!(omitted, Some(E::BaselineCompared));
 }
 
 #[test]
@@ -410,7 +444,8 @@ proptest! {
             types: &types,
             contract_events: &[],
             approval_required: required,
-            lacks_approval: false,
+            is_measured: false,
+        lacks_approval: false,
             status,
             recovered,
         };

@@ -78,6 +78,8 @@ pub enum Fault {
     TreeNotReadable { why: String },
     /// What the agent left could not be read by this machine.
     TreeNotRead { why: String },
+    /// The `fake` lane did not pass the case: there is nothing to compare with.
+    FakeBaselineFailed { why: String },
     /// The source could not be looked at a last time: whether it changed is not known.
     SourceNotLookedAt { why: String },
     /// Whether the pack holds a secret could not be found out.
@@ -205,6 +207,14 @@ pub fn fault(step: Step, fault: &Fault) -> Blocker {
             Code::ArtifactWriteFailure,
             "workspace",
             format!("what was left could not be read: {}", short(why)),
+        ),
+        Fault::FakeBaselineFailed { why } => Blocker::new(
+            Code::BaselineBroken,
+            "fake",
+            format!(
+                "the fake lane did not pass this case, so nothing can be compared with it: {}",
+                short(why)
+            ),
         ),
         Fault::SourceNotLookedAt { why } => Blocker::new(
             Code::SourceChangedDuringRun,

@@ -74,6 +74,10 @@ pub fn progress(event: &RunEvent) -> Option<String> {
             s.commands.iter().filter(|c| c.passed).count(),
             s.commands.len()
         )),
+        EventKind::BaselineCompared(c) => Some(match c.differences().as_slice() {
+            [] => "as the fake lane: in all seven respects".to_owned(),
+            differing => format!("other than the fake lane: {}", differing.join(", ")),
+        }),
         EventKind::SourceChecked(s) => (!s.differences.is_empty()).then(|| {
             format!(
                 "the source changed: {}",
@@ -142,6 +146,7 @@ pub fn warning(class: SandboxClass, from: SettingSource) -> Option<String> {
 pub fn step(step: Step) -> Option<&'static str> {
     match step {
         Step::Prepare => Some("preparing the workspace"),
+        Step::FakeBaseline => Some("running the case in the fake lane, to compare with"),
         Step::Setup => Some("running the setup commands"),
         Step::Baseline => Some("running the checks on the untouched tree"),
         Step::Backend => Some("the backend works"),

@@ -50,6 +50,7 @@ pub fn report(state: &RunState, completed: &RunCompleted, input: &ReportInput) -
             run_started_at: state.started_at,
             run_finished_at: input.finished_at,
             conformance: state.started.conformance,
+            fake_baseline: state.started.fake_baseline.then_some(true),
             harness_version: state.started.harness_version.clone(),
         },
         verdict: VerdictSection {
@@ -177,7 +178,7 @@ fn authority(state: &RunState, input: &ReportInput) -> AuthoritySection {
         self_approved: None,
         presence: None,
         custody: None,
-        baseline_comparison: None,
+        baseline_comparison: state.comparison.clone(),
     }
 }
 
@@ -347,6 +348,7 @@ mod tests {
                 mutation_mode: MutationMode::CopiedFixture,
                 parent_run_id: None,
                 conformance: false,
+                fake_baseline: false,
                 title: "t".into(),
                 asked_model,
             }),

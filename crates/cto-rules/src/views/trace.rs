@@ -91,6 +91,14 @@ pub fn trace(events: &[RunEvent]) -> Vec<TraceEntry> {
                         .map(|c| command("setup:command", at, c, true)),
                 );
             }
+            EventKind::BaselineCompared(c) => {
+                let differing = c.differences();
+                let detail = match differing.as_slice() {
+                    [] => "matches".to_owned(),
+                    _ => format!("differs: {}", differing.join(", ")),
+                };
+                out.push(entry("check:fake_baseline", at, Some(at), &[], &detail));
+            }
             EventKind::SourceChecked(s) => {
                 out.push(entry(
                     "check:source",

@@ -53,6 +53,7 @@ fn created_row(row: &RunSealed) -> RunCreated {
         started_at: row.started_at,
         title: row.title.clone(),
         conformance: row.conformance,
+        fake_baseline: row.fake_baseline,
     }
 }
 
@@ -154,6 +155,7 @@ pub(super) fn seal_interrupted(
         started_at: state.started_at,
         title: state.started.title.clone(),
         conformance: state.started.conformance,
+        fake_baseline: state.started.fake_baseline,
     };
     harness
         .store()

@@ -80,6 +80,7 @@ impl Buried {
             origin: self.origin,
             title: t.title,
             conformance: t.conformance,
+            fake_baseline: t.fake_baseline,
             repository: None,
         }
     }
@@ -104,6 +105,7 @@ pub(super) fn write(
         stage: row.stage,
         title: row.title.clone(),
         conformance: row.conformance,
+        fake_baseline: row.fake_baseline,
         status: row.status,
         blocker: row.blocker,
         failure_reason: row.failure_reason.clone(),
@@ -254,6 +256,7 @@ mod tests {
             stage: cto_contract::words::Stage::FIXTURE,
             title: "A".to_owned(),
             conformance: false,
+            fake_baseline: false,
             status: cto_contract::words::RunStatus::Pass,
             blocker: None,
             failure_reason: None,

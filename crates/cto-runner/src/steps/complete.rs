@@ -23,12 +23,22 @@ use crate::open_run::OpenRun;
 use crate::sealing::clear_scratch;
 use crate::source::Source;
 
+use super::FakeBaseline;
+
 /// Writes what is missing, then the verdict: the last line of the log.
-pub(crate) fn complete(run: &mut OpenRun<'_>, source: Option<&Source>) -> Result<(), RunError> {
-    concluded(run, source).map_err(|e| run.fatal(e))
+pub(crate) fn complete(
+    run: &mut OpenRun<'_>,
+    source: Option<&Source>,
+    ruler: Option<&FakeBaseline>,
+) -> Result<(), RunError> {
+    concluded(run, source, ruler).map_err(|e| run.fatal(e))
 }
 
-fn concluded(run: &mut OpenRun<'_>, source: Option<&Source>) -> Result<(), JournalError> {
+fn concluded(
+    run: &mut OpenRun<'_>,
+    source: Option<&Source>,
+    ruler: Option<&FakeBaseline>,
+) -> Result<(), JournalError> {
     let step = Step::Complete;
     run.release_reserve()?;
     run.record(EventKind::StepStarted(StepStarted { step }))?;
@@ -59,6 +69,10 @@ fn concluded(run: &mut OpenRun<'_>, source: Option<&Source>) -> Result<(), Journ
         .chain(went_back)
         .collect();
     run.record(EventKind::StepFinished(StepFinished { step, blockers }))?;
+    if let Some(ruler) = ruler.filter(|_| run.state().backend.is_some()) {
+        let comparison = ruler.compare(run);
+        run.record(EventKind::BaselineCompared(comparison))?;
+    }
     let verdict = conclude(run.state());
     run.record(EventKind::RunCompleted(verdict))
 }

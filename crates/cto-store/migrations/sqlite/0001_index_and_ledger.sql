@@ -16,6 +16,7 @@ CREATE TABLE runs (
     origin         TEXT,
     title          TEXT   NOT NULL,
     conformance    BIGINT NOT NULL,
+    fake_baseline  BIGINT NOT NULL, -- 1 for a run that only measures another: never the last one that is meant
     listed_at      TEXT   NOT NULL, -- started_at, but never later than when the row came here
     repository     TEXT,            -- which source repository it was started on, as far as this home knows
     created_seq    BIGINT           -- where the ledger has its creation; NULL for a run of elsewhere
@@ -28,8 +29,8 @@ CREATE INDEX runs_by_status  ON runs (status, listed_at, run_id, case_id, backen
 CREATE INDEX runs_by_case    ON runs (case_id, listed_at, run_id, status, backend);
 CREATE INDEX runs_by_backend ON runs (backend, listed_at, run_id, status, case_id);
 -- The runs of this home in the order of the ledger: no date that a pack carries has a say in which is the last.
-CREATE INDEX runs_own               ON runs (created_seq);
-CREATE INDEX runs_own_by_repository ON runs (repository, created_seq);
+CREATE INDEX runs_own               ON runs (fake_baseline, created_seq);
+CREATE INDEX runs_own_by_repository ON runs (fake_baseline, repository, created_seq);
 
 -- Kept by triggers, because counting a hundred thousand rows is slower than a summary may be.
 CREATE TABLE run_counts (

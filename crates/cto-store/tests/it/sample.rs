@@ -62,6 +62,7 @@ pub(crate) fn created(number: u32, started: i64) -> RunCreated {
         started_at,
         title: format!("Run {number}"),
         conformance: false,
+        fake_baseline: false,
     }
 }
 
@@ -84,6 +85,7 @@ pub(crate) fn sealed(run: &RunCreated, status: RunStatus) -> RunSealed {
         origin: Origin::Known,
         title: run.title.clone(),
         conformance: run.conformance,
+        fake_baseline: run.fake_baseline,
         repository: None,
     }
 }

@@ -33,6 +33,7 @@ fn begun() -> Report {
             mutation_mode: MutationMode::CopiedFixture,
             parent_run_id: None,
             conformance: false,
+            fake_baseline: false,
             title: "t".into(),
             asked_model: None,
         }),
