@@ -188,7 +188,7 @@ fn a_hangup_seals_like_a_term_unless_it_is_to_be_ignored() {
             signal(&child, one);
         }
         assert_eq!(child.wait().unwrap().code(), Some(code), "{before:?}");
-        let run_id = test_home.packs().remove(0);
+        let run_id = test_home.run_of("command");
         let report = std::fs::read(test_home.pack(&run_id).join("report.json")).unwrap();
         let report: Value = serde_json::from_slice(&report).unwrap();
         assert!(
@@ -206,7 +206,7 @@ pub(crate) fn with_a_dead_run() -> (TestHome, String) {
     let mut child = waiting_run(&test_home, &[]);
     signal(&child, Signal::KILL);
     child.wait().unwrap();
-    let run_id = test_home.packs().remove(0);
+    let run_id = test_home.run_of("command");
     (test_home, run_id)
 }
 

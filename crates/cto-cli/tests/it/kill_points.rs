@@ -48,6 +48,15 @@ enum Lane {
     Command,
 }
 
+impl Lane {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fake => "fake",
+            Self::Command => "command",
+        }
+    }
+}
+
 fn run_of(test_home: &TestHome, lane: Lane) -> Command {
     let cases = test_home.cases();
     let mut args = vec!["run", TINY, "-q", "--cases", cases.to_str().unwrap()];
@@ -93,8 +102,8 @@ fn recovery_of(test_home: &TestHome) -> Command {
 }
 
 /// The first write to each file of the pack, by the file's path in it.
-fn first_writes(test_home: &TestHome, followed: &Followed) -> BTreeMap<PathBuf, usize> {
-    let pack = test_home.pack(&test_home.packs()[0]);
+fn first_writes(test_home: &TestHome, lane: Lane, followed: &Followed) -> BTreeMap<PathBuf, usize> {
+    let pack = test_home.pack(&test_home.run_of(lane.name()));
     let mut found = BTreeMap::new();
     for (n, write) in followed.writes.iter().enumerate() {
         let inside = write
@@ -148,7 +157,7 @@ fn check(test_home: &TestHome, at: &str) {
         String::from_utf8_lossy(&ran.stderr)
     );
     let packs = test_home.packs();
-    assert!((1..=2).contains(&packs.len()), "{at}: {packs:?}");
+    assert!((1..=3).contains(&packs.len()), "{at}: {packs:?}");
     let (_, listed) = test_home.json(&["runs"]);
     for run_id in packs {
         let (code, verified) = test_home.json(&["verify", &run_id]);
@@ -212,8 +221,8 @@ fn killed_runs_recover(lane: Lane, dice: &mut Dice) {
     let followed = follow(&run_of(&whole, lane), &whole.path(), None);
     assert_eq!(followed.code, Some(0), "{lane:?}");
     let last = followed.writes.len();
-    let at_files = first_writes(&whole, &followed);
-    let pack = whole.pack(&whole.packs()[0]);
+    let at_files = first_writes(&whole, lane, &followed);
+    let pack = whole.pack(&whole.run_of(lane.name()));
     for file in files(&pack) {
         let file = file.strip_prefix(&pack).unwrap();
         // The contract is written before the pack has its name; the attestation gets its own by a rename.
@@ -247,7 +256,9 @@ fn killed_runs_recover(lane: Lane, dice: &mut Dice) {
 fn killed_recoveries_recover(lane: Lane, dice: &mut Dice) {
     let whole = fresh();
     let followed = follow(&run_of(&whole, lane), &whole.path(), None);
-    let at_files: Vec<usize> = first_writes(&whole, &followed).into_values().collect();
+    let at_files: Vec<usize> = first_writes(&whole, lane, &followed)
+        .into_values()
+        .collect();
     let crashes = match is_campaign() {
         true => at_files,
         false => vec![at_files[dice.roll(at_files.len())]],

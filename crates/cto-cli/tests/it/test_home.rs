@@ -113,6 +113,17 @@ impl TestHome {
         self.json(&["run", TINY, "--cases", self.cases().to_str().unwrap()])
     }
 
+    /// The run of a lane; a gated one has a run of `fake` beside it, which it is measured by.
+    pub(crate) fn run_of(&self, backend: &str) -> String {
+        let is_its = |id: &String| {
+            let log = std::fs::read_to_string(self.pack(id).join("events.normalized.jsonl"));
+            let log = log.unwrap_or_default();
+            let first: Value = serde_json::from_str(log.lines().next().unwrap_or("null")).unwrap();
+            first["backend"] == backend
+        };
+        self.packs().into_iter().find(is_its).unwrap()
+    }
+
     /// Run ids of all packs.
     pub(crate) fn packs(&self) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.home().join("harness-runs")) else {
