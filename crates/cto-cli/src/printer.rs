@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use cto_contract::outputs::{ErrorBody, ErrorOutput};
-use cto_contract::text::{neutralise, one_line};
+use cto_contract::text::{escape_json, neutralise, one_line};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -166,20 +166,29 @@ impl Printer {
         }
     }
 
+    /// Writes JSON of a pack: byte for byte, but on a terminal.
+    pub(crate) fn sealed_json(&self, bytes: &[u8]) -> Result<(), Failure> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) if self.out_terminal => self.data(escape_json(text).as_bytes()),
+            Ok(_) | Err(_) => self.data(bytes),
+        }
+    }
+
     /// Writes one JSON document to stdout.
     pub(crate) fn document<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
-        let mut bytes = serde_json::to_vec_pretty(value)
-            .map_err(|e| Failure::of(Exit::FAULT, "output_not_encoded", &e))?;
-        bytes.push(b'\n');
-        self.data(&bytes)
+        self.json_text(serde_json::to_string_pretty(value))
     }
 
     /// Writes one line of NDJSON to stdout.
     pub(crate) fn json_line<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
-        let mut bytes = serde_json::to_vec(value)
-            .map_err(|e| Failure::of(Exit::FAULT, "output_not_encoded", &e))?;
-        bytes.push(b'\n');
-        self.data(&bytes)
+        self.json_text(serde_json::to_string(value))
+    }
+
+    /// JSON escapes the oldest control characters alone: whoever reads it on a terminal is kept from the others too.
+    fn json_text(&self, encoded: serde_json::Result<String>) -> Result<(), Failure> {
+        let mut text = encoded.map_err(|e| Failure::of(Exit::FAULT, "output_not_encoded", &e))?;
+        text.push('\n');
+        self.data(escape_json(&text).as_bytes())
     }
 
     /// Tells a person something, unless quiet.

@@ -28,6 +28,25 @@ pub fn one_line(text: &str) -> String {
     neutralise(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
+/// The same for JSON that is written already: it says what it said, by its own escapes. Inside of strings is the only
+/// place where such a character can stand.
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    if !json.chars().any(is_unsafe) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if is_unsafe(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ok = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
 fn is_unsafe(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c,
@@ -134,6 +153,15 @@ mod tests {
         #[test]
         fn neutral_text_holds_nothing_unsafe(text in any::<String>()) {
             prop_assert!(!neutralise(&text).chars().any(is_unsafe));
+        }
+
+        #[test]
+        fn escaped_json_says_the_same_and_holds_nothing_unsafe(text in any::<String>(), odd in "[\u{7f}-\u{9f}\u{202e}\u{2066}\u{e0041}]{0,5}") {
+            let value = serde_json::json!({ text.as_str(): [odd] });
+            let written = serde_json::to_string_pretty(&value).unwrap();
+            let safe = escape_json(&written);
+            prop_assert!(!safe.chars().any(is_unsafe));
+            prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), value);
         }
 
         #[test]

@@ -36,8 +36,10 @@ struct Said {
     has_reasoning: bool,
     /// Something of the shape that the wire's answers have.
     has_shape: bool,
-    /// A stream said that it is over.
+    /// A stream said that it is over, or one of its choices did.
     is_ended: bool,
+    /// Nothing that counts can follow.
+    is_final: bool,
     is_error: bool,
     is_unreadable: bool,
     /// A whole answer stops in the middle.
@@ -87,6 +89,13 @@ impl AnswerReader {
             rest = &rest[end + 1..];
         }
         self.hold(rest);
+    }
+
+    /// Says what an answer came to that was left before its end. One of several choices may have been over while the
+    /// others went on, so a count counts only if nothing could follow it.
+    pub(crate) fn abandon(mut self) -> AnswerFacts {
+        self.said.is_ended &= self.said.is_final;
+        self.finish()
     }
 
     /// Says what the answer came to, as far as it was fed.
@@ -146,7 +155,7 @@ impl AnswerReader {
         if let Some(data) = self.held.strip_prefix(b"data:") {
             let data = data.trim_ascii();
             if data == b"[DONE]" {
-                self.said.is_ended = true;
+                self.said.end();
             } else if !data.is_empty() {
                 match serde_json::from_slice(data) {
                     Ok(value) => self.said.note(self.wire, &value),
@@ -178,6 +187,11 @@ impl Said {
         }
     }
 
+    fn end(&mut self) {
+        self.is_ended = true;
+        self.is_final = true;
+    }
+
     fn note_chat(&mut self, value: &Value) {
         let Some(choices) = value["choices"].as_array() else {
             return;
@@ -201,9 +215,9 @@ impl Said {
     fn note_response(&mut self, kind: &str, value: &Value) {
         self.has_shape |= value["output"].is_array() || kind.starts_with("response.");
         match kind {
-            "response.completed" | "response.incomplete" => self.is_ended = true,
+            "response.completed" | "response.incomplete" => self.end(),
             "response.failed" => {
-                self.is_ended = true;
+                self.end();
                 self.is_error = true;
             }
             _ => {}
@@ -229,7 +243,9 @@ impl Said {
 
     fn note_message(&mut self, kind: &str, value: &Value) {
         self.has_shape |= value["content"].is_array() || kind == "message_start";
-        self.is_ended |= kind == "message_stop" || value["delta"]["stop_reason"].is_string();
+        if kind == "message_stop" || value["delta"]["stop_reason"].is_string() {
+            self.end();
+        }
         // Its words may be left out.
         for holder in [value, &value["delta"]] {
             self.has_content |= text(&holder["stop_reason"]) == "refusal";

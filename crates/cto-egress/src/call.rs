@@ -223,7 +223,7 @@ impl<'v> Call<'v> {
         let facts = self
             .facts
             .take()
-            .or_else(|| self.reader.take().map(AnswerReader::finish));
+            .or_else(|| self.reader.take().map(AnswerReader::abandon));
         let facts = facts.unwrap_or_default();
         let fault = self.fault(ending, facts.fault);
         let exchange = &mut self.visit.exchange;

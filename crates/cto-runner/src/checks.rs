@@ -28,13 +28,13 @@ use crate::limits::Effective;
 use crate::redacted_file::RedactedFile;
 use crate::room::Room;
 use crate::trees::FreshRoom;
-use planting::Layers;
+use planting::{FileState, Layers};
 
 /// How much of a command's output is searched for test results.
 const PARSED_BYTES_MAX: u64 = 16 << 20;
-/// Time between TERM and KILL.
 /// Where a check finds the oracle of its case.
 pub(crate) const ORACLE_VARIABLE: &str = "CTO_ORACLE";
+/// Time between TERM and KILL.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// Everything that is the same for all commands of a run.
@@ -357,6 +357,9 @@ impl Checker {
         let places = inside::places(&outside, &self.home);
         let mut log = RedactedFile::create(&output, &self.known, &places)?;
         let mut attempts: Vec<Attempt> = Vec::new();
+        let results = check.command.expect.junit.as_ref();
+        let results = results.map(|path| ResultFile::note(room, path.as_str()));
+        let results = results.transpose()?;
         let launched =
             self.launcher
                 .launch(&request, &self.stop, &mut |message, _| match message {
@@ -369,12 +372,8 @@ impl Checker {
                 });
         log.finish()?;
         let said = read_text(&output)?;
-        let tests = match (&check.command.expect.junit, &check.runner) {
-            // The code under test made it: no link of it leads the harness anywhere else.
-            (Some(path), _) => Layers::open(room.written())?
-                .read(path.as_str(), PARSED_BYTES_MAX)
-                .unwrap_or_default()
-                .and_then(|text| read_junit(&text)),
+        let tests = match (&results, &check.runner) {
+            (Some(results), _) => results.read().and_then(|text| read_junit(&text)),
             (None, Some(runner)) => runner.count(&said),
             (None, None) => None,
         };
@@ -401,6 +400,33 @@ impl Checker {
             attempts,
             own: None,
         })
+    }
+}
+
+/// The file of test results that a command is to write: what lay there before is none of its own.
+struct ResultFile<'p> {
+    layers: Layers,
+    path: &'p str,
+    before: Option<FileState>,
+}
+
+impl<'p> ResultFile<'p> {
+    fn note(room: &Room, path: &'p str) -> io::Result<Self> {
+        let layers = Layers::open(room.written())?;
+        let before = layers.state(path).unwrap_or_default();
+        Ok(Self {
+            layers,
+            path,
+            before,
+        })
+    }
+
+    /// The text, if it was written since. The code under test made it: no link of it leads the harness anywhere else.
+    fn read(&self) -> Option<String> {
+        let now = self.layers.state(self.path).ok()??;
+        let is_new = self.before.as_ref() != Some(&now);
+        let read = || self.layers.read(self.path, PARSED_BYTES_MAX);
+        is_new.then(read)?.unwrap_or_default()
     }
 }
 

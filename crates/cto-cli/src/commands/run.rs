@@ -200,7 +200,7 @@ pub(crate) fn carry_out(
     };
     if events {
     } else if printer.json {
-        printer.data(&pack_file::sealed_report_bytes(&result.pack)?)?;
+        printer.sealed_json(&pack_file::sealed_report_bytes(&result.pack)?)?;
     } else {
         let mut page = printer.page();
         verdict(&mut page, &result);

@@ -174,9 +174,10 @@ fn what_an_agent_wrote_does_not_steer_a_terminal() {
         "allowed_paths: [a.txt]\nverification_commands: [\"grep -q after a.txt\"]\n",
     );
     let yaml = place.path("cases/escape/case.yaml");
-    let text = fs::read_to_string(&yaml)
-        .unwrap()
-        .replace("title: Change a.txt", "title: \"Change\\e[31m red\"");
+    let text = fs::read_to_string(&yaml).unwrap().replace(
+        "title: Change a.txt",
+        "title: \"Change\\e[31m \\x9b31m \\u202e red\"",
+    );
     fs::write(&yaml, text).unwrap();
     for args in [
         vec!["cases", "escape", "--cases", "cases"],
@@ -184,12 +185,14 @@ fn what_an_agent_wrote_does_not_steer_a_terminal() {
         vec!["run", "escape", "--cases", "cases"],
         vec!["show", "latest"],
         vec!["runs"],
+        vec!["cases", "escape", "--cases", "cases", "--json"],
+        vec!["cases", "--cases", "cases", "--json"],
+        vec!["show", "latest", "--json"],
     ] {
         let ran = place.cto(&args);
-        assert!(
-            !ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'),
-            "{args:?}: {}",
-            ran.out
-        );
+        let steers = |c: char| (c.is_control() && c != '\n' && c != '\t') || c == '\u{202e}';
+        let all = format!("{}{}", ran.out, ran.err);
+        assert!(args[0] == "runs" || all.contains("red"), "{args:?}: {all}");
+        assert!(!all.contains(steers), "{args:?}: {all:?}");
     }
 }

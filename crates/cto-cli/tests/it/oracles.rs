@@ -149,3 +149,50 @@ fn the_weak_mode_gives_an_oracle_its_own_room_and_no_sandbox_gives_none() {
         ])
     );
 }
+
+/// Version managers put a program of this kind in the place of each interpreter: it looks into the directory that it is
+/// started in, and a version may be a path.
+const SHIM: &str = r#"#!/bin/sh
+for file in .tool-versions .python-version mise.local.toml; do
+    read -r _ version < "$file" 2>/dev/null && exec "$version/python3" "$@"
+done
+exec /usr/bin/python3 "$@"
+"#;
+
+#[test]
+fn no_file_of_the_change_chooses_the_interpreter_of_an_oracle() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = TestHome::new();
+    let executable = |path: &std::path::Path| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let shims = home.path().join("shims");
+    write(&shims.join("python3"), SHIM);
+    executable(&shims.join("python3"));
+    let path = format!("{}:{}", shims.display(), crate::test_home::search_path());
+    for name in [".tool-versions", ".python-version", "mise.local.toml"] {
+        let dir = home.case(
+            "shim",
+            "allowed_paths: [\"**\"]\nverification_commands:\n  - run: python3 -I \"$CTO_ORACLE/looks.py\"\n",
+        );
+        write(
+            &dir.join("oracle/looks.py"),
+            "raise SystemExit('new' not in open('a.txt').read())\n",
+        );
+        std::fs::remove_file(dir.join("fake.patch")).unwrap();
+        write(&dir.join("fake/a.txt"), "wrong\n");
+        write(&dir.join("fake").join(name), "python ./bin\n");
+        write(&dir.join("fake/bin/python3"), "#!/bin/sh\nexit 0\n");
+        executable(&dir.join("fake/bin/python3"));
+        let ran = home
+            .command(&["run", "shim", "--json", "--cases"])
+            .arg(home.cases())
+            .env("PATH", &path)
+            .output()
+            .unwrap();
+        let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        assert_eq!(report["status"], "fail", "{name}: {report}");
+        assert_eq!(report["blockers"][0]["code"], "disallowed_file_change");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::place::{Place, write};
 use crate::repositories::{PLAIN, plain};
+use crate::source::Source;
 
 #[test]
 fn inputs_that_would_show_too_much_are_refused_before_anything_runs() {
@@ -278,6 +279,50 @@ fn a_result_that_the_change_brings_along_is_refused() {
         (code, found.join(" ")),
         (1, "disallowed_file_change".to_owned())
     );
+}
+
+#[test]
+fn a_result_that_an_earlier_command_or_the_tree_holds_is_not_the_commands_own() {
+    let source = Source::new(&[
+        ("src/a.txt", "old\n"),
+        (".gitignore", "build/\n"),
+        (
+            "result.txt",
+            "<testsuite><testcase name=\"a\"/></testsuite>\n",
+        ),
+    ]);
+    let writes = "mkdir -p build; cp result.txt build/report.xml";
+    // The first leaves it, the second writes none; and the second time nothing is written either.
+    let expect = "expect: {junit: build/report.xml}";
+    for (id, commands) in [
+        (
+            "earlier",
+            format!("[{{run: {writes:?}}}, {{run: 'true', {expect}}}]"),
+        ),
+        (
+            "again",
+            format!(
+                "[{{run: 'test -e build/report.xml || {{ {writes}; }}', repeat: 2, {expect}}}]"
+            ),
+        ),
+    ] {
+        source.contract(&format!(
+            "allowed_paths: [src/]\nverification_commands: {commands}\n"
+        ));
+        let (code, found, report) = source.work("echo new > src/a.txt");
+        assert_ne!(code, 0, "{id}: {report}");
+        let told = found.join(" ");
+        assert!(
+            ["baseline_broken", "verification_failed"].contains(&told.as_str()),
+            "{id}: {told}"
+        );
+    }
+    // What each writes itself counts, each time.
+    source.contract(&format!(
+        "allowed_paths: [src/]\nverification_commands: [{{run: {writes:?}, repeat: 2, {expect}}}]\n"
+    ));
+    let (code, found, _) = source.work("echo new > src/a.txt");
+    assert_eq!((code, found.len()), (0, 0), "{found:?}");
 }
 
 #[test]

@@ -47,6 +47,43 @@ const STREAMS: [(Wire, &str, &str); 3] = [
     (Messages, MESSAGES, "130 100 20 9 0 = 139; m; ok"),
 ];
 
+/// What is counted when whoever asked leaves after so many events.
+fn left_after(wire: Wire, stream: &str, events: usize) -> (Option<u64>, u64) {
+    let mut reader = AnswerReader::new(wire, true);
+    for event in stream.split_inclusive("\n\n").take(events) {
+        reader.feed(event.as_bytes());
+    }
+    let facts = reader.abandon();
+    (facts.tokens, facts.tokens_at_least)
+}
+
+#[test]
+fn who_leaves_when_one_of_several_choices_is_over_makes_nothing_cheaper() {
+    // Some providers count in every event, if they are asked to.
+    let event = |choice: u32, reason: &str, total: u32| {
+        format!(
+            "data: {{\"choices\":[{{\"index\":{choice},\"delta\":{{\"content\":\"a\"}},\"finish_reason\":{reason}}}],\"usage\":{{\"total_tokens\":{total}}}}}\n\n"
+        )
+    };
+    let stream = [
+        event(0, "null", 5),
+        event(0, "\"stop\"", 6),
+        event(1, "null", 7),
+        event(1, "\"stop\"", 8),
+        "data: [DONE]\n\n".to_owned(),
+    ]
+    .concat();
+    for (events, at_least) in [(1, 5), (2, 6), (3, 7), (4, 8)] {
+        let counted = left_after(ChatCompletions, &stream, events);
+        assert_eq!(counted, (None, at_least), "after {events}");
+    }
+    assert_eq!(left_after(ChatCompletions, &stream, 5), (Some(8), 8));
+    // The other wires have one choice, and say so when it is over.
+    assert_eq!(left_after(Responses, RESPONSES, 3), (Some(7), 7));
+    assert_eq!(left_after(Messages, MESSAGES, 2).0, None);
+    assert_eq!(left_after(Messages, MESSAGES, 3), (Some(139), 139));
+}
+
 #[test]
 fn every_wire_is_counted_streamed_or_not() {
     for (wire, stream, expected) in STREAMS {

@@ -3,71 +3,13 @@
 //! Whoever writes one of them decides what the next check or the next agent does, so a glob that happens to cover it
 //! is not enough; the contract must name it.
 
-use super::never;
+mod tools;
 
-/// Names of files that configure a runner or are loaded by it before any test, at any depth.
-const RUNNER_FILES: &[&str] = &[
-    "conftest.py",
-    "pytest.ini",
-    ".pytest.ini",
-    "pytest.toml",
-    ".pytest.toml",
-    "tox.ini",
-    "setup.cfg",
-    "noxfile.py",
-    ".coveragerc",
-    ".mocharc",
-    ".npmrc",
-    "go.work",
-    "node.config.json",
-    // They can name a toolchain of the tree, whose `cargo` is then the runner.
-    "rust-toolchain",
-    "rust-toolchain.toml",
-];
+use super::never;
 
 /// What git reads beside the files it is about, in every spelling that some file system takes for it: it decides which
 /// files there are and what is written for them.
 const GIT_FILES: &[&str] = &[".gitattributes", ".gitignore"];
-
-/// Manifests and files of tasks: each can say what a command runs. By the tool that reads them.
-const MANIFESTS: &[(&str, &[&str])] = &[
-    (
-        "npm, pnpm, yarn, bun",
-        &[
-            "package.json",
-            "pnpm-workspace.yaml",
-            "bunfig.toml",
-            "lerna.json",
-            "nx.json",
-            "turbo.json",
-        ],
-    ),
-    ("deno", &["deno.json", "deno.jsonc"]),
-    ("cargo", &["Cargo.toml"]),
-    ("python", &["pyproject.toml", "setup.py"]),
-    ("go", &["go.mod"]),
-    ("make", &["Makefile", "makefile", "GNUmakefile"]),
-    (
-        "just, task",
-        &[
-            "justfile",
-            "Justfile",
-            ".justfile",
-            "Taskfile.yml",
-            "Taskfile.yaml",
-        ],
-    ),
-];
-
-/// The same by the beginning of the name: `jest.config.js`, `jest.config.mts`, …
-const RUNNER_PREFIXES: &[&str] = &["jest.config.", "vitest.config.", "karma.conf.", ".mocharc."];
-
-/// The same by the last two components.
-const RUNNER_PAIRS: &[(&str, &str)] = &[
-    (".cargo", "config"),
-    (".cargo", "config.toml"),
-    (".config", "nextest.toml"),
-];
 
 /// Modules that Python imports by itself, as a file of any kind or as a package.
 const PYTHON_MODULES: &[&str] = &["sitecustomize", "usercustomize"];
@@ -108,26 +50,12 @@ pub(super) fn runner_rule(path: &str) -> Option<String> {
             return rule(&format!("{module}.py"));
         }
     }
-    let (parent, name) = last_two(path);
+    let (_, name) = last_two(path);
     if let Some(file) = GIT_FILES.iter().find(|f| never::is_git_file(name, f)) {
         return rule(file);
     }
-    if name.ends_with(".pth") {
-        return rule("*.pth");
-    }
-    let manifests = MANIFESTS.iter().flat_map(|(_, files)| files.iter());
-    if let Some(file) = RUNNER_FILES.iter().chain(manifests).find(|f| **f == name) {
-        return rule(file);
-    }
-    if let Some(prefix) = RUNNER_PREFIXES.iter().find(|p| name.starts_with(**p)) {
-        return rule(&format!("{prefix}*"));
-    }
-    // A link named `.cargo` would bring its own `config.toml` along.
-    if name == ".cargo" {
-        return rule(".cargo");
-    }
-    if let Some((dir, file)) = RUNNER_PAIRS.iter().find(|p| **p == (parent, name)) {
-        return rule(&format!("{dir}/{file}"));
+    if let Some(pattern) = tools::pattern_of(path) {
+        return rule(pattern);
     }
     let is_pytest = |c: &str| PYTEST_MODULES.iter().copied().find(|m| is_module(c, m));
     path.split('/')
@@ -150,9 +78,10 @@ pub(super) fn steering_rule(path: &str) -> Option<String> {
         return rule(file);
     }
     let components: Vec<&str> = folded.split('/').collect();
-    let pair = STEERING_PAIRS
-        .iter()
-        .find(|(dir, file)| components.windows(2).any(|w| w[0] == *dir && w[1] == *file));
+    // What stands in the place of the directory would bring its own files along.
+    let pair = STEERING_PAIRS.iter().find(|(dir, file)| {
+        name == *dir || components.windows(2).any(|w| w[0] == *dir && w[1] == *file)
+    });
     pair.and_then(|(dir, file)| rule(&format!("{dir}/{file}")))
 }
 

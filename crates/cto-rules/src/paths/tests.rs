@@ -220,6 +220,23 @@ fn runner_files_are_frozen_unless_named_exactly() {
         "gitatt~1",
         ".gitignore. ",
         ".git\u{200c}ignore",
+        // Which program a command starts.
+        ".tool-versions",
+        "svc/.python-version",
+        ".mise.local.toml",
+        ".config/mise/conf.d/x.toml",
+        // A link in the place of a directory, and a plugin by its entry point.
+        ".config",
+        "evil-1.0.dist-info/entry_points.txt",
+        "evil.egg-info",
+        // Another language, another spelling, another linter.
+        "android/app/build.gradle.kts",
+        "JUSTFILE",
+        "sub/rules.mk",
+        "ruff.toml",
+        "web/vite.config.ts",
+        "BUILD",
+        "crates/a/build.rs",
     ] {
         assert!(
             scope(&["**"], &[], path).starts_with("runner_file"),
@@ -243,6 +260,12 @@ fn runner_files_are_frozen_unless_named_exactly() {
         "go.workspace",
         "pytest_plugin.py",
         "docs/my-pytest/a.md",
+        "build/out.txt",
+        "build",
+        "src/configure.py",
+        "docs/versions",
+        "src/version.rs",
+        "project/readme.md",
     ] {
         assert!(scope(&["**"], &[], path).starts_with("allowed"), "{path}");
     }
@@ -264,6 +287,9 @@ fn steering_files_are_refused_unless_named_exactly() {
         ".github/copilot-instructions.md",
         ".github/instructions/a.md",
         ".vscode/mcp.json",
+        // A link in the place of the directory.
+        ".github",
+        "sub/.vscode",
     ] {
         assert!(
             scope(&["**"], &[], path).starts_with("steering_file"),

@@ -24,6 +24,14 @@ pub(super) struct Layers {
     roots: Vec<OwnedFd>,
 }
 
+/// By what a file is known to be as it was: nobody can set when its inode last changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FileState {
+    inode: u64,
+    bytes: i64,
+    changed: (i64, u64),
+}
+
 /// What a name stands for in one layer.
 enum Found {
     Nothing,
@@ -147,6 +155,29 @@ impl Layers {
             }
         }
         Ok(None)
+    }
+
+    /// How a regular file of the topmost layer is; none when it is something else or not there.
+    pub(super) fn state(&self, path: &str) -> io::Result<Option<FileState>> {
+        let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let mut top = reopened(self.roots.first().ok_or(Errno::NOENT)?)?;
+        for part in dir.split('/').filter(|part| !part.is_empty()) {
+            top = match open_directory(&top, part) {
+                Ok(below) => below,
+                Err(_) => return Ok(None),
+            };
+        }
+        let stat = match rustix::fs::statat(&top, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        Ok(is_file.then_some(FileState {
+            inode: stat.st_ino,
+            bytes: stat.st_size,
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }))
     }
 
     fn list(&self, path: &str) -> io::Result<Vec<Entry>> {
