@@ -4,8 +4,8 @@
 //! Residue is listed and thrown away. That is safe because nothing of it is ever used again: the patch leaves it out,
 //! and the checks run on a fresh baseline with only the patch applied. So a list that is too long can lose a new file,
 //! which the report then names; it can never let one in. What it must not lose is kept out of it: a tracked path, a
-//! path whose cache the contract names, a directory that the baseline keeps files in, and a file that a test runner or
-//! an agent would load by its name.
+//! path whose cache the contract names, a new lock file that it allows, a directory that the baseline keeps files in, and
+//! a file that a test runner or an agent would load by its name.
 
 #[cfg(test)]
 mod tests;
@@ -94,7 +94,19 @@ impl<'a> ResidueRules<'a> {
             && !self.tracked.holds_below(&path[..place.end])
             && !self.policy.names(path)
             && !self.policy.names_part(path, &path[place])
-            && (tool.contents == Contents::Programs || !is_loaded_by_name(path))
+            && match tool.contents {
+                Contents::Data => !is_loaded_by_name(path),
+                Contents::Programs => true,
+                Contents::Lock => self.is_unasked(path),
+            }
+    }
+
+    /// Whether nobody could have wanted the file: checks change nothing, and an agent only what is allowed.
+    fn is_unasked(&self, path: &[u8]) -> bool {
+        match self.left_by {
+            LeftBy::Agent(_) => self.policy.allowed_by(path).is_none(),
+            LeftBy::Checks => true,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs verification commands: confined like any agent, each with its output on disk, capped.
 
 mod planting;
+mod result_file;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,7 +29,8 @@ use crate::limits::Effective;
 use crate::redacted_file::RedactedFile;
 use crate::room::Room;
 use crate::trees::FreshRoom;
-use planting::{FileState, Layers};
+use planting::Layers;
+use result_file::ResultFile;
 
 /// How much of a command's output is searched for test results.
 const PARSED_BYTES_MAX: u64 = 16 << 20;
@@ -400,33 +402,6 @@ impl Checker {
             attempts,
             own: None,
         })
-    }
-}
-
-/// The file of test results that a command is to write: what lay there before is none of its own.
-struct ResultFile<'p> {
-    layers: Layers,
-    path: &'p str,
-    before: Option<FileState>,
-}
-
-impl<'p> ResultFile<'p> {
-    fn note(room: &Room, path: &'p str) -> io::Result<Self> {
-        let layers = Layers::open(room.written())?;
-        let before = layers.state(path).unwrap_or_default();
-        Ok(Self {
-            layers,
-            path,
-            before,
-        })
-    }
-
-    /// The text, if it was written since. The code under test made it: no link of it leads the harness anywhere else.
-    fn read(&self) -> Option<String> {
-        let now = self.layers.state(self.path).ok()??;
-        let is_new = self.before.as_ref() != Some(&now);
-        let read = || self.layers.read(self.path, PARSED_BYTES_MAX);
-        is_new.then(read)?.unwrap_or_default()
     }
 }
 

@@ -27,8 +27,17 @@ fn what_known_tools_leave_is_thrown_away() {
         "package.json",
         "app/build.gradle.kts",
         "src/a.py",
+        "py/setup.py",
+        "svc/go.mod",
     ];
     for path in [
+        ".venv/lib/python3.12/site-packages/x.pth",
+        "py/venv/bin/python",
+        "py/build/lib/a.py",
+        "py/coverage.xml",
+        "svc/coverage.out",
+        "svc/svc.test",
+        "app/buildSrc/build/x",
         ".pytest_cache/.gitignore",
         ".pytest_cache/v/cache/nodeids",
         "src/.pytest_cache/README.md",
@@ -48,6 +57,28 @@ fn what_known_tools_leave_is_thrown_away() {
         "tsconfig.tsbuildinfo",
     ] {
         assert!(thrown_away(&tracked, path), "{path}");
+    }
+}
+
+#[test]
+fn a_lock_that_a_tool_made_unasked_is_thrown_away_and_one_that_is_allowed_is_not() {
+    let tracked = ["Cargo.toml", "web/package.json"];
+    let by_checks = |path: &str, tracked: &[&str]| {
+        let tracked = TrackedPaths::new(tracked.iter().map(|p| p.as_bytes()));
+        let rules = ResidueRules::new(&contract(&["**"]), LeftBy::Checks, tracked);
+        rules.is_residue(path.as_bytes(), false)
+    };
+    for path in ["Cargo.lock", "web/package-lock.json", "web/yarn.lock"] {
+        let by_agent =
+            |allowed: &[&str], tracked: &[&str]| is_residue(Lane::Command, allowed, tracked, path);
+        assert!(by_agent(&["src/"], &tracked), "{path}");
+        assert!(!by_agent(&["**"], &tracked), "{path}");
+        assert!(!by_agent(&[path], &tracked), "{path}");
+        assert!(by_checks(path, &tracked), "{path}");
+        let with_it: Vec<&str> = tracked.into_iter().chain([path]).collect();
+        assert!(!by_agent(&["src/"], &with_it), "{path}");
+        assert!(!by_checks(path, &with_it), "{path}");
+        assert!(!by_agent(&["src/"], &[]), "{path}: nothing to fix there");
     }
 }
 
@@ -73,6 +104,10 @@ fn what_only_looks_like_it_is_part_of_the_change() {
         "coverage/lib.js",
         "dist/index.js",
         "package-lock.json",
+        "venv/bin/python",
+        "src/venv.py",
+        "build/lib/a.py",
+        "x.test",
     ] {
         assert!(!thrown_away(&["app/Cargo.toml"], path), "{path}");
     }
@@ -184,7 +219,7 @@ fn every_row_is_needed() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic_and_checks_throw_away_no_more_than_an_agent(
+    fn no_bytes_make_it_panic_and_without_a_manifest_checks_throw_away_no_more_than_an_agent(
         path in proptest::collection::vec(prop_oneof![Just(b'/'), Just(b'.'), Just(b'*'), any::<u8>()], 0..40),
         ignored in any::<bool>(),
     ) {

@@ -1,7 +1,7 @@
 //! What known tools leave in the tree that they work on, one row each.
 //!
-//! Absent on purpose: lock files, generated sources and `dist/`, which a task may be about; Go, whose caches lie in the
-//! home directory; anything that a later build reads as its configuration.
+//! Absent on purpose: generated sources and `dist/`, which a task may be about; anything that a later build reads as its
+//! configuration. A new lock file may be what the task is about: it is residue only where the contract does not allow it.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -16,6 +16,8 @@ pub(super) enum Contents {
     Data,
     /// Installed or built programs, with every kind of file.
     Programs,
+    /// What a tool fixes when it runs and finds nothing fixed.
+    Lock,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +34,14 @@ pub(super) struct Leftover {
 pub(super) const MODULE_RECORDS: &[&str] = &[".data.json", ".meta.json"];
 
 const PACKAGE: &[&str] = &["package.json"];
-const GRADLE: &[&str] = &["build.gradle", "build.gradle.kts"];
+const GRADLE: &[&str] = &[
+    "build.gradle",
+    "build.gradle.kts",
+    "settings.gradle",
+    "settings.gradle.kts",
+];
+const PYTHON: &[&str] = &["pyproject.toml", "setup.py", "setup.cfg"];
+const GO: &[&str] = &["go.mod"];
 
 pub(super) const TOOLS: &[Leftover] = &[
     // Python
@@ -51,11 +60,27 @@ pub(super) const TOOLS: &[Leftover] = &[
     programs(".nox", &[]),
     programs(".eggs", &[]),
     data("*.egg-info"),
+    programs(".venv", &[]),
+    programs("venv", PYTHON),
+    programs("build/lib", PYTHON),
+    programs("build/bdist.*", PYTHON),
+    file_beside("coverage.xml", PYTHON),
+    lock("uv.lock", &["pyproject.toml"]),
+    lock("poetry.lock", &["pyproject.toml"]),
+    lock("pdm.lock", &["pyproject.toml"]),
+    lock("Pipfile.lock", &["Pipfile"]),
     // Rust, Java and Kotlin
     programs("target", &["Cargo.toml", "pom.xml"]),
+    lock("Cargo.lock", &["Cargo.toml"]),
     programs("build", GRADLE),
+    programs("buildSrc/build", &[]),
     data(".gradle"),
     data(".kotlin"),
+    // Go, whose caches lie in the home directory
+    file_beside("coverage.out", GO),
+    file_beside("cover.out", GO),
+    file_beside("*.prof", GO),
+    file_beside("*.test", GO),
     // JavaScript and TypeScript
     programs("node_modules", PACKAGE),
     programs("node_modules/.cache", &[]),
@@ -77,6 +102,12 @@ pub(super) const TOOLS: &[Leftover] = &[
     file_beside("coverage/coverage-final.json", PACKAGE),
     file_beside(".yarn/install-state.gz", PACKAGE),
     file_beside(".yarn/build-state.yml", PACKAGE),
+    lock("package-lock.json", PACKAGE),
+    lock("pnpm-lock.yaml", PACKAGE),
+    lock("yarn.lock", PACKAGE),
+    lock("bun.lock", PACKAGE),
+    lock("bun.lockb", PACKAGE),
+    lock("deno.lock", &["deno.json", "deno.jsonc"]),
     file(".eslintcache"),
     file(".stylelintcache"),
     file("*.tsbuildinfo"),
@@ -92,6 +123,11 @@ pub(super) const TOOLS: &[Leftover] = &[
     programs("dist-newstyle", &[]),
     programs(".stack-work", &[]),
     data(".cache/clangd"),
+    lock("Gemfile.lock", &["Gemfile"]),
+    lock("composer.lock", &["composer.json"]),
+    lock("mix.lock", &["mix.exs"]),
+    lock("pubspec.lock", &["pubspec.yaml"]),
+    lock("Package.resolved", &["Package.swift"]),
 ];
 
 const fn row(
@@ -122,6 +158,10 @@ const fn programs(name: &'static str, beside: &'static [&'static str]) -> Leftov
 
 const fn file(name: &'static str) -> Leftover {
     row(name, Shape::File, Contents::Data, &[])
+}
+
+const fn lock(name: &'static str, beside: &'static [&'static str]) -> Leftover {
+    row(name, Shape::File, Contents::Lock, beside)
 }
 
 const fn file_beside(name: &'static str, beside: &'static [&'static str]) -> Leftover {
