@@ -6,10 +6,14 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::admission::AdmissionKind;
 use crate::blocker::Blocker;
 use crate::ids::{CaseId, DecisionId, Digest};
 use crate::time::Utc;
-use crate::words::{EscalationPath, Lane, MutationMode, RiskClass, Stage, UnknownWord};
+use crate::words::{
+    AdmissionSeal, EscalationPath, Lane, ModelAdmissionStatus, MutationMode, RiskClass,
+    SourceAdmissionStatus, Stage, UnknownWord,
+};
 
 wire_const! {
     /// Schema tag of `eligibility.json`.
@@ -23,6 +27,9 @@ wire_enum! {
         StageGate = "stage_gate",
         LaneAvailable = "lane_available",
         SourceAdmission = "source_admission",
+        BinaryAdmission = "binary_admission",
+        ModelAdmission = "model_admission",
+        ProviderDecision = "provider_decision",
         AllowedPaths = "allowed_paths",
         ForbiddenActions = "forbidden_actions",
         RiskClass = "risk_class",
@@ -71,6 +78,50 @@ pub struct DeniedBackend {
     /// One that was not asked for is never chosen, and nothing is looked up for it.
     pub asked_for: bool,
     pub reasons: Vec<Blocker>,
+}
+
+/// How the records of people stand for the lane that was asked for. It holds no path and no address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AdmissionsSeen {
+    pub source_admission_status: SourceAdmissionStatus,
+    /// Absent for a lane without a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelSeen>,
+    /// The records that let the lane in, in the order of their kinds.
+    pub records: Vec<UsedRecord>,
+}
+
+/// The model that a lane would ask, and whether a record admits it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelSeen {
+    /// Null when nobody asked for a pair and no record names the only one.
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    pub model_admission_status: ModelAdmissionStatus,
+}
+
+/// A record that a decision rests on, by the digest of its canonical form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UsedRecord {
+    pub kind: AdmissionKind,
+    pub digest: Digest,
+    pub seal: AdmissionSeal,
+}
+
+impl AdmissionsSeen {
+    /// Signed where every record is; none where no record was needed.
+    pub fn seal(&self) -> Option<AdmissionSeal> {
+        let seals = self.records.iter().map(|record| record.seal);
+        seals.min()
+    }
+
+    /// The pair that a record admits.
+    pub fn admitted_pair(&self) -> Option<(&str, &str)> {
+        let seen = self.model.as_ref()?;
+        let is_admitted = seen.model_admission_status == ModelAdmissionStatus::Admitted;
+        let pair = seen.provider.as_deref().zip(seen.model.as_deref());
+        pair.filter(|_| is_admitted)
+    }
 }
 
 /// The lane that may run. On the wire its word, or `none`.
@@ -151,6 +202,9 @@ pub struct EligibilityDecision {
     pub escalation_path: EscalationPath,
     /// One for each gate, in the order of the gates.
     pub facts: Vec<Fact>,
+    /// Absent where the run ended before a decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admissions: Option<AdmissionsSeen>,
 }
 
 /// What of a decision follows from its facts alone.
@@ -197,6 +251,8 @@ pub struct DecisionBasis<'a> {
     stage: Stage,
     facts: Vec<BasisFact<'a>>,
     denied_backends: &'a [DeniedBackend],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    admissions: Option<&'a AdmissionsSeen>,
 }
 
 /// A fact without its time.
@@ -227,6 +283,7 @@ impl EligibilityDecision {
             stage: self.stage,
             facts: facts.collect(),
             denied_backends: &self.denied_backends,
+            admissions: self.admissions.as_ref(),
         }
     }
 }
@@ -234,6 +291,28 @@ impl EligibilityDecision {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_unsigned_record_makes_all_of_them_unsigned() {
+        let seen = |seals: &[AdmissionSeal]| {
+            let records = seals.iter().map(|seal| UsedRecord {
+                kind: AdmissionKind::Model,
+                digest: "ab".repeat(32).parse().unwrap(),
+                seal: *seal,
+            });
+            let seen = AdmissionsSeen {
+                source_admission_status: SourceAdmissionStatus::NotAdmitted,
+                model: None,
+                records: records.collect(),
+            };
+            seen.seal()
+        };
+        use AdmissionSeal::{Signed, Unsigned};
+        assert_eq!(seen(&[]), None);
+        assert_eq!(seen(&[Signed]), Some(Signed));
+        assert_eq!(seen(&[Signed, Unsigned]), Some(Unsigned));
+        assert_eq!(seen(&[Unsigned, Signed]), Some(Unsigned));
+    }
 
     #[test]
     fn a_selected_backend_is_the_word_of_a_lane_or_none() {

@@ -1,5 +1,6 @@
 //! The closed sets of words that reports, events and contracts are written in.
 
+use crate::admission::AdmissionKind;
 use crate::lanes::Gating;
 use crate::text;
 
@@ -252,6 +253,19 @@ impl Lane {
     pub fn model(self) -> Option<String> {
         self.gate()
             .map(|_| format!("CTO_HARNESS_{}_MODEL", self.as_str().to_ascii_uppercase()))
+    }
+
+    /// The environment name of a file that alone says what is admitted, instead of the records of the config directory.
+    pub fn admission_file(self, kind: AdmissionKind) -> Option<String> {
+        let what = match kind {
+            AdmissionKind::Source => "SOURCE_ADMISSION_FILE",
+            AdmissionKind::Binary => "BINARY_ADMISSION_FILE",
+            AdmissionKind::Model => "MODEL_ADMISSION_FILE",
+            AdmissionKind::Decision => "PROVIDER_DECISION_FILE",
+            AdmissionKind::Target => "STAGE5_TARGET_ADMISSION_FILE",
+        };
+        let lane = self.as_str().to_ascii_uppercase();
+        self.gate().map(|_| format!("CTO_HARNESS_{lane}_{what}"))
     }
 }
 

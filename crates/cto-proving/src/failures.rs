@@ -7,7 +7,7 @@ mod document;
 mod fixture;
 pub(crate) mod outside;
 pub(crate) mod site;
-mod table;
+pub(crate) mod table;
 
 use std::collections::BTreeMap;
 use std::io;

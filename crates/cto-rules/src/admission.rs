@@ -23,7 +23,7 @@ use cto_contract::words::{AdmissionSeal, Lane, Stage};
 
 use crate::secrets::refuse_in_record;
 
-pub use binary::{ProgramSeen, judge as judge_binary};
+pub use binary::{ProgramSeen, is_refused as binary_is_refused, judge as judge_binary};
 pub use decision::judge as judge_decision;
 pub use model::{ModelRequest, ModelVerdict, NamedRecord, SCRIPTED, judge as judge_model};
 pub use source::{SourceVerdict, judge as judge_source};

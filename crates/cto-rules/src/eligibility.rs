@@ -8,6 +8,7 @@ mod facts;
 mod judgement;
 mod lane_gates;
 mod machine_gates;
+mod record_gates;
 mod stage;
 mod task_gates;
 #[cfg(test)]
@@ -15,8 +16,8 @@ pub(crate) mod tests;
 
 use cto_contract::blocker::Blocker;
 use cto_contract::eligibility::{
-    DecisionBasis, DeniedBackend, Derived, EligibilityDecision, EligibilitySchema, Fact, Gate,
-    GateOutcome, SelectedBackend,
+    AdmissionsSeen, DecisionBasis, DeniedBackend, Derived, EligibilityDecision, EligibilitySchema,
+    Fact, Gate, GateOutcome, SelectedBackend,
 };
 use cto_contract::ids::{DecisionId, Digest};
 use cto_contract::task::TaskContract;
@@ -122,7 +123,8 @@ fn decide_by(judge_one: JudgeGate, facts: &Facts, id_of: IdOf) -> Verdict {
         stage: lane_facts.stage().stage,
     };
     let shown = judged.into_iter().map(Judged::into_fact).collect();
-    let record = about.record(shown, |lane| against(asked, lane, judge_one), id_of);
+    let seen = (shown, Some(record_gates::seen(&lane_facts)));
+    let record = about.record(seen, |lane| against(asked, lane, judge_one), id_of);
     let grant = record
         .selected_backend
         .0
@@ -134,6 +136,13 @@ fn decide_by(judge_one: JudgeGate, facts: &Facts, id_of: IdOf) -> Verdict {
             needs_approval: record.approval_required,
         });
     Verdict::Decided(Box::new(Decision { record, grant }))
+}
+
+impl Facts {
+    /// How the records stand for the lane that was asked for, by what is known so far.
+    pub fn admissions(&self) -> AdmissionsSeen {
+        record_gates::seen(&LaneFacts::of_asked(self))
+    }
 }
 
 /// The record of a run that ended before a decision: nothing was looked at, and nothing may run.
@@ -157,7 +166,8 @@ pub fn undecided(
         outcome: GateOutcome::Unknown,
         refusal: None,
     };
-    about.record(Gate::ALL.iter().map(fact).collect(), |_| Vec::new(), id_of)
+    let facts = Gate::ALL.iter().map(fact).collect();
+    about.record((facts, None), |_| Vec::new(), id_of)
 }
 
 /// The cheapest fact that is missing and may be asked for.
@@ -216,7 +226,7 @@ struct About<'a> {
 impl About<'_> {
     fn record(
         &self,
-        facts: Vec<Fact>,
+        (facts, admissions): (Vec<Fact>, Option<AdmissionsSeen>),
         against: impl Fn(Lane) -> Vec<Blocker>,
         id_of: IdOf,
     ) -> EligibilityDecision {
@@ -256,6 +266,7 @@ impl About<'_> {
             reasons: derived.reasons,
             escalation_path: escalation(contract),
             facts,
+            admissions,
         };
         record.decision_id = id_of(&record.basis());
         record

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cto_agent::{
     Adapter, CaseLane, ClaudeLane, CodexLane, CommandLane, FAKE_DIRECTORY, FakeChange, FakeLane,
-    ModelPair, PiLane,
+    PiLane,
 };
 use cto_contract::ids::to_hex;
 use cto_contract::lanes::ProgramSource;
@@ -14,11 +14,12 @@ use cto_rules::verdicts::Fault;
 
 use crate::CaseError;
 use crate::checks::ORACLE_VARIABLE;
+use crate::environment::Environment;
 use crate::error_chain;
 use crate::inside::Inside;
 use crate::installed::{self, InstalledProgram};
-use crate::model;
 use crate::open_run::OpenRun;
+use crate::program::ProgramFile;
 use crate::sandbox::find_program;
 use crate::task::Task;
 
@@ -47,8 +48,7 @@ pub(crate) fn adapter(run: &OpenRun<'_>, scratch: &Path) -> Result<Box<dyn Adapt
 fn stream_lane(run: &OpenRun<'_>) -> Result<Box<dyn Adapter>, Fault> {
     let lane = run.request.lane;
     let program = installed::find(&run.harness.env, lane)?.command();
-    let asked = model::asked(run.harness, lane, run.contract.network);
-    let model = asked.and_then(|asked| asked.model);
+    let model = run.pair.as_ref().map(|pair| pair.model.clone());
     let model = model.ok_or_else(|| Fault::NothingToStart {
         why: format!("no model is named, and {lane} would take one of its own"),
     })?;
@@ -118,10 +118,8 @@ fn case_lane(run: &OpenRun<'_>) -> Result<CaseLane, Fault> {
     let no_lane = |why: &str| Fault::NothingToStart {
         why: why.to_owned(),
     };
-    let lane = run.request.lane;
-    let asked = model::asked(run.harness, lane, run.contract.network);
-    let asked = asked.and_then(|asked| Some((asked.provider?, asked.model?)));
-    let (provider, model) = asked
+    let pair = run.pair.clone();
+    let pair = pair
         .ok_or_else(|| no_lane("no provider and model are named, and Case would take its own"))?;
     let program = shown_words(run).into_iter().next();
     let program = program.ok_or_else(|| Fault::ProgramMissing {
@@ -143,7 +141,7 @@ fn case_lane(run: &OpenRun<'_>) -> Result<CaseLane, Fault> {
             .map(ToString::to_string)
             .collect(),
         test_command: (!tests.is_empty()).then(|| tests.join(" && ")),
-        pair: ModelPair { provider, model },
+        pair,
     })
 }
 
@@ -174,16 +172,33 @@ fn fake_change(run: &OpenRun<'_>, scratch: &Path) -> Result<FakeChange, Fault> {
 
 /// The words of a command line whose files must be seen inside: the lane's own program, and what it is given.
 pub(crate) fn shown_words(run: &OpenRun<'_>) -> Vec<String> {
-    let lane = run.request.lane;
+    lane_words(&run.harness.env, run.request.lane, &run.request.argv)
+}
+
+/// The file that a lane's program really is, for a lane that nothing runs yet.
+pub(crate) fn program_file(
+    env: &Environment,
+    lane: Lane,
+    argv: &[String],
+    path: &str,
+) -> Option<ProgramFile> {
+    if !packages_of(lane).is_empty() {
+        let found = installed::find(env, lane).ok()?;
+        return ProgramFile::at(&found.program);
+    }
+    ProgramFile::find(lane_words(env, lane, argv).first()?, path)
+}
+
+/// The words of a lane that nothing runs yet.
+fn lane_words(env: &Environment, lane: Lane, argv: &[String]) -> Vec<String> {
     match lane.traits().program {
         ProgramSource::System => Vec::new(),
-        ProgramSource::CommandLine => run.request.argv.clone(),
+        ProgramSource::CommandLine => argv.to_vec(),
         ProgramSource::Installed(_) if !packages_of(lane).is_empty() => {
-            let found = installed::find(&run.harness.env, lane);
+            let found = installed::find(env, lane);
             found.map_or_else(|_| Vec::new(), |found| found.command())
         }
         ProgramSource::Installed(name) => {
-            let env = &run.harness.env;
             let variable = format!("CTO_HARNESS_{}_BIN", lane.as_str().to_ascii_uppercase());
             let named = env.get(&variable).map(str::to_owned);
             let found = || find_program(env, name).map(|path| path.display().to_string());

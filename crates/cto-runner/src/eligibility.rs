@@ -8,14 +8,16 @@ use std::path::Path;
 use cto_contract::ids::Digest;
 use cto_contract::task::{Limits, TaskContract};
 use cto_contract::time::Utc;
-use cto_contract::words::{Lane, SourceAdmissionStatus, Stage};
+use cto_contract::words::{Lane, Stage};
 use cto_evidence::canonical::decision_id;
+use cto_rules::admission::ModelRequest;
 use cto_rules::eligibility::{
     ApprovalState, Asked, Decision, Facts, LaneSettings, StageAsked, Verdict, Work, decide,
 };
 use cto_sandbox::StopToken;
 
 use crate::adapters::is_built_in;
+use crate::admissions::Authority;
 use crate::environment::Environment;
 use crate::harness::Harness;
 use crate::open_run::StepError;
@@ -37,6 +39,8 @@ pub(crate) struct Question<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) sandbox: SandboxAsk,
     pub(crate) target: Target<'a>,
+    /// Program and arguments of a lane that takes its command line from the operator.
+    pub(crate) argv: &'a [String],
     /// A directory to work in, on the file system of the run.
     pub(crate) scratch: &'a Path,
     pub(crate) stop: &'a StopToken,
@@ -69,11 +73,14 @@ pub(crate) enum Reach {
 pub(crate) struct Decided {
     pub(crate) decision: Decision,
     pub(crate) held: Held,
+    /// What it was decided by.
+    pub(crate) facts: Facts,
 }
 
 /// Decides. Every fact is looked up at most once, and only when the rules ask for it.
 pub(crate) fn find_out(question: &Question<'_>) -> Result<Decided, StepError> {
-    let mut facts = Facts::new(asked(question, clock::now()));
+    let authority = authority(question);
+    let mut facts = Facts::new(asked(question, authority, clock::now()));
     let mut lookup = Lookup::new(question);
     loop {
         match decide(&facts, decision_id) {
@@ -81,9 +88,10 @@ pub(crate) fn find_out(question: &Question<'_>) -> Result<Decided, StepError> {
                 return Ok(Decided {
                     decision: *decision,
                     held: lookup.into_held(),
+                    facts,
                 });
             }
-            Verdict::Needs(probe) => match lookup.look_up(probe)? {
+            Verdict::Needs(probe) => match lookup.look_up(probe, &facts)? {
                 Some(answer) => facts.learn(answer, clock::now()),
                 None => facts.leave_out(probe),
             },
@@ -97,7 +105,21 @@ pub(crate) fn stage_asked(env: &Environment, lane: Lane, flag: Option<Stage>) ->
     StageAsked::of(lane, flag, value)
 }
 
-fn asked(question: &Question<'_>, at: Utc) -> Asked {
+/// Reads the records once.
+fn authority(question: &Question<'_>) -> Authority {
+    let harness = question.harness;
+    let repository = match question.target {
+        Target::Repository { path, .. } => Some(path),
+        Target::Case | Target::UnnamedRepository => None,
+    };
+    Authority::read(&harness.config.dir, &harness.env, repository)
+}
+
+fn asked(question: &Question<'_>, authority: Authority, at: Utc) -> Asked {
+    let Authority {
+        records,
+        mut requests,
+    } = authority;
     let harness = question.harness;
     let chosen = harness.sandbox(question.sandbox);
     Asked {
@@ -111,8 +133,12 @@ fn asked(question: &Question<'_>, at: Utc) -> Asked {
         },
         lanes: Lane::ALL
             .iter()
-            .map(|lane| (*lane, settings(harness, *lane)))
+            .map(|lane| {
+                let model = requests.remove(lane).unwrap_or_default();
+                (*lane, settings(harness, *lane, model))
+            })
             .collect(),
+        records,
         // There are no requests yet that somebody could grant.
         approval: ApprovalState::None,
         unmeterable: model::unmeterable(question.limits),
@@ -121,7 +147,7 @@ fn asked(question: &Question<'_>, at: Utc) -> Asked {
     }
 }
 
-fn settings(harness: &Harness, lane: Lane) -> LaneSettings {
+fn settings(harness: &Harness, lane: Lane, model: ModelRequest) -> LaneSettings {
     let value = |name: Option<String>| name.and_then(|n| harness.env.get(&n).map(str::to_owned));
     let engine = harness.config.harness.engines.get(lane.as_str());
     LaneSettings {
@@ -129,7 +155,6 @@ fn settings(harness: &Harness, lane: Lane) -> LaneSettings {
         stage: value(lane.stage_gate()),
         is_built_in: is_built_in(lane),
         is_disabled: engine.is_some_and(|engine| engine.disabled),
-        // There are no admission records yet.
-        source_admission: SourceAdmissionStatus::NotAdmitted,
+        model,
     }
 }

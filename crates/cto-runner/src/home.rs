@@ -230,6 +230,10 @@ impl Home {
     pub fn keys(&self) -> PathBuf {
         self.root.join("keys")
     }
+    /// Records that runs used, by digest.
+    pub fn admissions(&self) -> PathBuf {
+        self.root.join("admissions")
+    }
     pub fn quarantine(&self, run: &RunId) -> PathBuf {
         self.root.join("quarantine").join(run.as_str())
     }

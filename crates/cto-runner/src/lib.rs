@@ -3,6 +3,7 @@
 //! The rules decide from the log alone what comes next; the runner obeys. Nothing here judges.
 
 mod adapters;
+mod admissions;
 mod artifact_times;
 mod baseline_checks;
 mod cases;
@@ -71,6 +72,7 @@ mod trees;
 mod trust;
 mod walk;
 
+pub use admissions::{KeptRecord, RecordFile, RecordsError, read_record, scan as scan_records};
 pub use cases::{Case, CaseError, Catalog};
 pub use clock::{now, random};
 pub use config::{Config, ConfigError, read_dotenv, read_trusted_key};

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use cto_agent::ModelAddress;
+use cto_agent::{ModelAddress, ModelPair};
 use cto_contract::config::ProviderConfig;
 use cto_contract::event::AskedModel;
 use cto_contract::text::shorten;
@@ -23,17 +23,15 @@ use crate::harness::Harness;
 
 /// The one port that answers inside. The network there is empty, so no other number would be better.
 pub(crate) const PORT: u16 = 8471;
-/// The provider of a lane whose environment names none.
-const PROVIDER_DEFAULT: &str = "local";
 const CREDENTIAL_WALL: Duration = Duration::from_secs(30);
 const CREDENTIAL_BYTES_MAX: u64 = 16 * 1024;
 
 /// What a process inside is told.
-pub(crate) fn address(lane: Lane, asked: Option<&AskedModel>) -> ModelAddress {
+pub(crate) fn address(lane: Lane, pair: Option<&ModelPair>) -> ModelAddress {
     ModelAddress {
         origin: format!("http://127.0.0.1:{PORT}"),
-        provider: asked.and_then(|a| a.provider.clone()),
-        model: asked.and_then(|a| a.model.clone()),
+        provider: pair.map(|pair| pair.provider.clone()),
+        model: pair.map(|pair| pair.model.clone()),
         wire: lane.traits().wire.only(),
     }
 }
@@ -76,18 +74,19 @@ pub(crate) fn endpoint(env: &Environment, lane: Lane) -> Result<Upstream, Endpoi
 }
 
 /// Whether a program of the operator's must be started to have the key.
-pub(crate) fn key_is_a_command(harness: &Harness, lane: Lane) -> bool {
-    provider(harness, lane).is_ok_and(|p| p.key_env.is_none() && !p.credential_command.is_empty())
+pub(crate) fn key_is_a_command(harness: &Harness, provider: &str) -> bool {
+    let settings = settings_of(harness, provider);
+    settings.key_env.is_none() && !settings.credential_command.is_empty()
 }
 
 /// Gets the key and looks the endpoint up. Only for a run that nothing else speaks against.
 pub(crate) fn open(
     harness: &Harness,
-    lane: Lane,
+    provider: &str,
     upstream: Upstream,
     stop: &StopToken,
 ) -> Result<Opened, AccessState> {
-    let settings = provider(harness, lane)?;
+    let settings = settings_of(harness, provider);
     let key = key(harness, &settings, stop).map_err(AccessState::KeyUnavailable)?;
     let mut secrets = Vec::new();
     let key = match key {
@@ -127,19 +126,10 @@ pub(crate) fn budget(limits: &cto_contract::task::Limits) -> Budget {
     }
 }
 
-fn provider(harness: &Harness, lane: Lane) -> Result<ProviderConfig, AccessState> {
-    let named = lane
-        .model_provider()
-        .and_then(|variable| harness.env.get(&variable));
+/// What the config says about an admitted provider. One that it does not name needs no key.
+fn settings_of(harness: &Harness, provider: &str) -> ProviderConfig {
     let providers = &harness.config.harness.providers;
-    match (named, providers.get(named.unwrap_or(PROVIDER_DEFAULT))) {
-        (_, Some(settings)) => Ok(settings.clone()),
-        (None, None) => Ok(ProviderConfig::default()),
-        (Some(name), None) => Err(AccessState::Unusable(format!(
-            "provider \"{}\" is not in harness.yaml",
-            shorten(name, 40)
-        ))),
-    }
+    providers.get(provider).cloned().unwrap_or_default()
 }
 
 fn key(

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use cto_agent::ModelPair;
 use cto_contract::artifact::{EVENTS, FreshnessSource, TASK_CONTRACT};
 use cto_contract::blocker::Blocker;
 use cto_contract::event::{
@@ -57,6 +58,8 @@ pub(crate) struct OpenRun<'h> {
     pub(crate) secrets: Known,
     /// Paths of this machine and what a pack calls them.
     pub(crate) places: Known,
+    /// The pair that a record admits; none before the decision, and for a run without a model.
+    pub(crate) pair: Option<ModelPair>,
     pub(crate) stop: StopToken,
     pub(crate) inputs: Vec<ResolvedInput>,
     pub(crate) times: ArtifactTimes,
@@ -174,6 +177,7 @@ impl<'h> OpenRun<'h> {
             contract,
             contract_digest,
             limits,
+            pair: None,
             stop,
             inputs,
             journal,
@@ -315,11 +319,7 @@ impl<'h> OpenRun<'h> {
 
     /// `PATH` for launched processes: the operator's, less what is not absolute or lies in home.
     pub(crate) fn search_path(&self) -> String {
-        let own = self.harness.home.root();
-        let usable = |dir: &&str| dir.starts_with('/') && !Path::new(dir).starts_with(own);
-        let path = self.harness.env.get("PATH");
-        let path = path.unwrap_or("/usr/local/bin:/usr/bin:/bin");
-        path.split(':').filter(usable).collect::<Vec<_>>().join(":")
+        search_path(self.harness)
     }
 
     pub(crate) fn fatal(&self, source: JournalError) -> RunError {
@@ -449,4 +449,13 @@ fn reserve(
 
 pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
     fs::File::open(path)?.sync_all()
+}
+
+/// Where programs are looked for: the operator's places, but none of home.
+pub(crate) fn search_path(harness: &Harness) -> String {
+    let own = harness.home.root();
+    let usable = |dir: &&str| dir.starts_with('/') && !Path::new(dir).starts_with(own);
+    let path = harness.env.get("PATH");
+    let path = path.unwrap_or("/usr/local/bin:/usr/bin:/bin");
+    path.split(':').filter(usable).collect::<Vec<_>>().join(":")
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cto_contract::ids::Digest;
 use cto_evidence::canonical::{hash_reader, sha256};
+use cto_rules::admission::ProgramSeen;
 
 use crate::installed::InstalledProgram;
 
@@ -68,6 +69,19 @@ impl ProgramFile {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file as the rules look at it; none where its real place can't be told.
+    pub(crate) fn seen(&self) -> Option<ProgramSeen> {
+        let real = std::fs::canonicalize(&self.path).ok()?;
+        let meta = std::fs::metadata(&real).ok()?;
+        let path = real.to_str()?.to_owned();
+        Some(ProgramSeen {
+            is_executable: meta.mode() & 0o111 != 0,
+            is_temporary: is_temporary(&real),
+            digest: self.digest.clone(),
+            path,
+        })
     }
 
     /// Whether the path still leads to that very file, untouched.
@@ -134,6 +148,16 @@ pub(crate) fn tree_digest(root: &Path) -> io::Result<Digest> {
     }
     lines.sort_unstable();
     Ok(sha256(&lines.join(&b'\n')))
+}
+
+/// Whether anybody may put files somewhere above a path.
+fn is_temporary(real: &Path) -> bool {
+    let shared = ["/tmp", "/var/tmp", "/dev/shm"];
+    let is_writable = |dir: &Path| {
+        let meta = std::fs::metadata(dir);
+        meta.is_ok_and(|meta| meta.mode() & 0o002 != 0)
+    };
+    shared.iter().any(|dir| real.starts_with(dir)) || real.ancestors().skip(1).any(is_writable)
 }
 
 #[cfg(test)]

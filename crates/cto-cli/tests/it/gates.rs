@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::model::admit;
 use crate::place::{Place, Ran, sh, write};
 use crate::schemas::fits_schema;
 use crate::source::Source;
@@ -66,6 +67,7 @@ fn a_route_is_the_decision_of_the_run_that_follows() {
 #[test]
 fn what_a_route_does_not_look_at_is_unknown_and_selects_nobody() {
     let source = source("network: model\n");
+    admit(&source, "local", "m");
     let made = source.place.path("made-by-the-command");
     let config = format!(
         "schema: cto.harness/v1\nproviders: {{local: {{credential_command: [touch, {}]}}}}\n",

@@ -199,6 +199,7 @@ pub(crate) fn decision(facts: Vec<Fact>) -> EligibilityDecision {
         reasons: derived.reasons,
         escalation_path: EscalationPath::Operator,
         facts,
+        admissions: None,
     };
     decision.decision_id = decision_id(&decision.basis());
     decision

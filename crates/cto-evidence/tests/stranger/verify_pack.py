@@ -61,8 +61,8 @@ CLAIMS = {
 }
 LAUNCHED = ("argv", "environment_names", "programs", "steering")
 GATES = (
-    "lane_gate", "stage_gate", "lane_available", "source_admission", "allowed_paths", "forbidden_actions", "risk_class",
-    "mutation_mode", "approval", "repository", "start_tree_clean", "evidence_interface", "confinement", "model_endpoint",
+    "lane_gate", "stage_gate", "lane_available", "source_admission", "binary_admission", "model_admission",
+    "provider_decision", "allowed_paths", "forbidden_actions", "risk_class", "mutation_mode", "approval", "repository", "start_tree_clean", "evidence_interface", "confinement", "model_endpoint",
     "model_access", "budget",
 )
 LANES = ("fake", "command", "case", "codex", "pi", "claude", "acp")
@@ -440,6 +440,7 @@ def check_decision(decision, events, value_of):
     facts, denied, lane = decision["facts"], decision["denied_backends"], decision["requested_backend"]
     timeless = [{k: f[k] for k in ("gate", "value", "source", "outcome", "refusal") if k in f} for f in facts]
     basis = {k: decision[k] for k in ("task_id", "contract_digest", "requested_backend", "stage", "denied_backends")}
+    basis |= {k: decision[k] for k in ("admissions",) if k in decision}
     holds(decision["decision_id"] == "ed-" + digest_of({**basis, "facts": timeless})[:16], "decision_id")
     for fact in facts:
         unknown = fact["outcome"] == "unknown"

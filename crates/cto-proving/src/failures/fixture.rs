@@ -19,6 +19,8 @@ pub struct Fixture {
     pub(crate) owner: &'static str,
     /// `harness.yaml` without its schema line.
     pub(crate) config: &'static str,
+    /// Records beside it, by file name.
+    pub(crate) records: &'static [(&'static str, &'static str)],
     pub(crate) program: Program,
     pub(crate) gate: Option<&'static str>,
     pub(crate) stage_gate: Option<&'static str>,

@@ -103,6 +103,9 @@ impl FixtureSite {
             let text = format!("schema: cto.harness/v1\n{config}\n");
             put(&place.join("config/harness.yaml"), &text, 0o600)?;
         }
+        for (name, text) in fixture.records {
+            put(&place.join("config").join(name), text, 0o600)?;
+        }
         let gates = [
             (Lane::Command.gate(), fixture.gate),
             (Lane::Command.stage_gate(), fixture.stage_gate),
@@ -116,7 +119,8 @@ impl FixtureSite {
             .into_iter()
             .filter_map(|(name, value)| Some((name?, value?.to_owned())));
         let more = fixture.env.iter();
-        let more = more.map(|(name, value)| (name.to_string(), value.to_string()));
+        let here = place.display().to_string();
+        let more = more.map(|(name, value)| (name.to_string(), value.replace("$PLACE", &here)));
         let launcher = Launcher {
             force_group: fixture.launch == Launch::WithoutNamespaces,
             ..options.launcher.clone()

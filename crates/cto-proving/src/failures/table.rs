@@ -83,6 +83,7 @@ const PLAIN: Fixture = Fixture {
     terms: &[],
     owner: COMMIT,
     config: "",
+    records: &[("model.yaml", MODEL_RECORD)],
     program: Program::Script("echo new > src/a.txt"),
     gate: Some("1"),
     stage_gate: Some("3"),
@@ -98,6 +99,9 @@ const PLAIN: Fixture = Fixture {
     shows: &[],
     changes_outside: &[],
 };
+
+/// Admits the pair that agents here ask for.
+pub(crate) const MODEL_RECORD: &str = "status: admitted\nprovider: local\nmodel: m\ncredential_source_class: none\nallowed_network_class: loopback\napproval_source: the owner of this place\nadmission_timestamp: 2026-01-01\nreview_trigger: before another model\n";
 
 const COMMIT: &str = "git add -A -f && git commit -qm first";
 
@@ -123,8 +127,7 @@ pub fn fixtures() -> impl Iterator<Item = &'static Fixture> {
 const APPROVALS: &str = "there are no approvals yet: no request, grant or denial can be made";
 const TARGETS: &str =
     "there is no target admission yet: no run writes to a repository of its owner";
-const MODELS: &str =
-    "no lane of this version decides on or admits a model, or asks it before the start";
+const MODELS: &str = "no lane of this version asks its model before the start";
 
 /// Blockers without a fixture, and why. An entry goes when its blocker can be reached.
 pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
@@ -136,10 +139,6 @@ pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
     (
         BlockerCode::MissingOperatorOutcome,
         "it blocks a proof and not a run, and there are no proofs yet",
-    ),
-    (
-        BlockerCode::BinaryNotAdmitted,
-        "there is no binary admission yet; a command is known by its digest",
     ),
     (BlockerCode::TargetAdmissionMissing, TARGETS),
     (BlockerCode::TargetAdmissionInvalid, TARGETS),
@@ -164,11 +163,7 @@ pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
         BlockerCode::RollbackNotExact,
         "it stops a command and not a run, and nothing lands yet that could be taken back",
     ),
-    (BlockerCode::ProviderDecisionMissing, MODELS),
     (BlockerCode::SteeringNotAdmitted, TARGETS),
-    (BlockerCode::ModelNotAdmitted, MODELS),
-    (BlockerCode::ModelAdmissionMismatch, MODELS),
-    (BlockerCode::ModelAdmissionInvalid, MODELS),
     (BlockerCode::ProviderReasoningOnly, MODELS),
     (
         BlockerCode::AgentProtocolFailed,

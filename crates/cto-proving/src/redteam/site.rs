@@ -22,6 +22,7 @@ use super::{Options, forged, replayed, scenes};
 use crate::failures::check::Seen;
 use crate::failures::outside::Surroundings;
 use crate::failures::site::{SiteError, bare, owner_works, private, put};
+use crate::failures::table::MODEL_RECORD;
 
 const TOOLS: &str = include_str!("programs/tools.py");
 const SEGMENT: &str = include_str!("programs/segment.py");
@@ -126,6 +127,7 @@ impl<'a> SceneSite<'a> {
         }
         let task = task(scene, &place)?;
         private(&place.join("config"))?;
+        put(&place.join("config/model.yaml"), MODEL_RECORD, 0o600)?;
         let planted = Planted::plant(&place, &token).map_err(|source| SiteError::Make {
             path: place.clone(),
             source,

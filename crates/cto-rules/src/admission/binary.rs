@@ -17,6 +17,29 @@ pub struct ProgramSeen {
     pub digest: Digest,
 }
 
+/// Why no record could let in the lane's program, whatever it is; none where one might.
+pub fn is_refused(records: &Records, lane: Lane) -> Option<String> {
+    let mut own = records.binaries.iter().filter(|b| b.record.lane == lane);
+    if own
+        .clone()
+        .any(|b| b.record.status == AdmissionStatus::NotAdmitted)
+    {
+        return Some(refusal(lane));
+    }
+    own.next().is_none().then(|| nothing(records, lane))
+}
+
+fn refusal(lane: Lane) -> String {
+    format!("a record says that the binary of {lane} is not admitted")
+}
+
+fn nothing(records: &Records, lane: Lane) -> String {
+    match records.bad_of(AdmissionKind::Binary, lane) {
+        Some(why) => format!("its record can't be used: {why}"),
+        None => format!("no record admits the binary of {lane}"),
+    }
+}
+
 /// The record that lets a program in, or why none does. `seen` is none where there is no program.
 pub fn judge<'a>(
     records: &'a Records,
@@ -26,9 +49,7 @@ pub fn judge<'a>(
 ) -> Result<&'a Stored<BinaryAdmission>, String> {
     let own = || records.binaries.iter().filter(|b| b.record.lane == lane);
     if own().any(|b| b.record.status == AdmissionStatus::NotAdmitted) {
-        return Err(format!(
-            "a record says that the binary of {lane} is not admitted"
-        ));
+        return Err(refusal(lane));
     }
     let Some(seen) = seen else {
         return Err(format!("the program of {lane} is missing"));
@@ -46,12 +67,7 @@ pub fn judge<'a>(
             Err(why) => first = first.or(Some(why)),
         }
     }
-    Err(
-        first.unwrap_or_else(|| match records.bad_of(AdmissionKind::Binary, lane) {
-            Some(why) => format!("its record can't be used: {why}"),
-            None => format!("no record admits the binary of {lane}"),
-        }),
-    )
+    Err(first.unwrap_or_else(|| nothing(records, lane)))
 }
 
 fn fits(

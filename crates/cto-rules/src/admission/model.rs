@@ -32,6 +32,15 @@ pub struct ModelRequest {
     pub file: Option<NamedRecord<ModelAdmission>>,
 }
 
+impl ModelRequest {
+    /// Nothing is asked for.
+    pub const NOTHING: Self = Self {
+        provider: None,
+        model: None,
+        file: None,
+    };
+}
+
 /// How a lane's model stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelVerdict<'a> {
@@ -107,7 +116,17 @@ fn by_directory<'a>(
     let all: Vec<&Stored<ModelAdmission>> = records.models.iter().collect();
     let (provider, model) = match asked(request, lane, &all) {
         Ok(pair) => pair,
-        Err(verdict) => return verdict,
+        Err(verdict) => {
+            let mut bad = records.bad.iter();
+            let bad = bad.find(|bad| bad.kind == AdmissionKind::Model);
+            return match bad.filter(|_| all.is_empty()) {
+                // The one that was meant is there, and can't be used.
+                Some(bad) => {
+                    ModelVerdict::refused(ModelAdmissionStatus::InvalidAdmission, bad.why.clone())
+                }
+                None => verdict,
+            };
+        }
     };
     let own: Vec<_> = all
         .iter()

@@ -7,12 +7,15 @@ use cto_contract::task::TaskContract;
 use cto_contract::text;
 use cto_contract::time::Utc;
 use cto_contract::wire_enum;
-use cto_contract::words::{Lane, SandboxClass, SourceAdmissionStatus, Stage};
+use cto_contract::words::{Lane, SandboxClass, Stage};
+
+use crate::admission::{ModelRequest, ProgramSeen, Records};
 
 wire_enum! {
     /// A fact that must be looked up, in the order in which they are asked for.
     pub enum Probe {
         EvidenceInterface = "evidence_interface",
+        Program = "program",
         Confinement = "confinement",
         ModelEndpoint = "model_endpoint",
         ModelAccess = "model_access",
@@ -32,6 +35,8 @@ pub struct Asked {
     pub work: Work,
     /// A lane that is not in it has nothing in its favour.
     pub lanes: BTreeMap<Lane, LaneSettings>,
+    /// What people let in.
+    pub records: Records,
     pub approval: ApprovalState,
     /// Caps of the contract that nobody could hold while a model is asked, by name.
     pub unmeterable: Vec<String>,
@@ -58,7 +63,8 @@ pub struct LaneSettings {
     /// This build has an adapter for it.
     pub is_built_in: bool,
     pub is_disabled: bool,
-    pub source_admission: SourceAdmissionStatus,
+    /// The model that the environment asks for.
+    pub model: ModelRequest,
 }
 
 impl LaneSettings {
@@ -68,7 +74,7 @@ impl LaneSettings {
         stage: None,
         is_built_in: false,
         is_disabled: false,
-        source_admission: SourceAdmissionStatus::NotAdmitted,
+        model: ModelRequest::NOTHING,
     };
 }
 
@@ -158,6 +164,8 @@ pub struct Seen<T> {
 pub struct LookedUp {
     /// Why a pack could not be written or signed, if so.
     pub evidence_interface: Option<Seen<Result<(), String>>>,
+    /// The lane's program, as it lies there; none where it is missing.
+    pub program: Option<Seen<Option<ProgramSeen>>>,
     pub confinement: Option<Seen<Result<Confinement, String>>>,
     pub model_endpoint: Option<Seen<EndpointState>>,
     pub model_access: Option<Seen<AccessState>>,
@@ -169,6 +177,7 @@ pub struct LookedUp {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     EvidenceInterface(Result<(), String>),
+    Program(Option<ProgramSeen>),
     Confinement(Result<Confinement, String>),
     ModelEndpoint(EndpointState),
     ModelAccess(AccessState),
@@ -201,6 +210,7 @@ impl Facts {
         let facts = &mut self.looked_up;
         match answer {
             Answer::EvidenceInterface(found) => facts.evidence_interface = seen(found, at),
+            Answer::Program(found) => facts.program = seen(found, at),
             Answer::Confinement(found) => facts.confinement = seen(found, at),
             Answer::ModelEndpoint(found) => facts.model_endpoint = seen(found, at),
             Answer::ModelAccess(found) => facts.model_access = seen(found, at),
@@ -223,7 +233,7 @@ impl Asked {
     /// Whether looking starts something, or looks at the target.
     pub(super) fn is_dear(&self, probe: Probe) -> bool {
         match probe {
-            Probe::EvidenceInterface | Probe::ModelEndpoint => false,
+            Probe::EvidenceInterface | Probe::Program | Probe::ModelEndpoint => false,
             Probe::Confinement => self.confinement_by_trial,
             Probe::ModelAccess | Probe::Repository | Probe::StartTree => true,
         }

@@ -6,11 +6,13 @@ use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::eligibility::{Fact, Gate, GateOutcome};
 use cto_contract::text;
 use cto_contract::time::Utc;
-use cto_contract::words::Lane;
+use cto_contract::words::{Lane, NetworkClass};
+
+use crate::admission::Moment;
 
 use super::facts::{Asked, Facts, LaneSettings, LookedUp, Probe, Seen};
 use super::stage::StageAsked;
-use super::{lane_gates, machine_gates, task_gates};
+use super::{lane_gates, machine_gates, record_gates, task_gates};
 
 /// Most characters of a fact's value that are shown.
 const SHOWN_CHARS: usize = 200;
@@ -59,6 +61,22 @@ impl<'a> LaneFacts<'a> {
             self.asked.stage,
             self.settings().stage.as_deref(),
         )
+    }
+
+    /// When the records are looked at.
+    pub(super) fn moment(&self) -> Moment {
+        Moment {
+            stage: self.stage().stage,
+            at: self.asked.at,
+        }
+    }
+
+    /// The name that holds the address of the lane's model, if it has one.
+    pub(super) fn model_name(&self) -> Option<String> {
+        match self.lane.network(self.asked.contract.network) {
+            NetworkClass::None => None,
+            NetworkClass::Model => self.lane.base_url(),
+        }
     }
 
     /// A gate that is judged by what was there from the beginning.
@@ -193,7 +211,10 @@ pub(super) fn judge_one(gate: Gate, facts: &LaneFacts<'_>) -> Finding {
         Gate::LaneGate => lane_gates::lane_gate(facts),
         Gate::StageGate => lane_gates::stage_gate(facts),
         Gate::LaneAvailable => lane_gates::lane_available(facts),
-        Gate::SourceAdmission => lane_gates::source_admission(facts),
+        Gate::SourceAdmission => record_gates::source_admission(facts),
+        Gate::BinaryAdmission => record_gates::binary_admission(facts),
+        Gate::ModelAdmission => record_gates::model_admission(facts),
+        Gate::ProviderDecision => record_gates::provider_decision(facts),
         Gate::AllowedPaths => task_gates::allowed_paths(facts),
         Gate::ForbiddenActions => task_gates::forbidden_actions(facts),
         Gate::RiskClass => task_gates::risk_class(facts),

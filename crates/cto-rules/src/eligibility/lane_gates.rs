@@ -1,9 +1,9 @@
-//! Gates of the lane: what opens it, whether it is there, and whether its source is admitted.
+//! Gates of the lane: what opens it, and whether it is there.
 
 use cto_contract::blocker::BlockerCode;
 use cto_contract::eligibility::Gate;
 use cto_contract::text;
-use cto_contract::words::{Lane, SourceAdmissionStatus, Stage};
+use cto_contract::words::{Lane, Stage};
 
 use super::facts::Work;
 use super::judgement::{ENVIRONMENT, Finding, Judgement, LaneFacts, refused, refused_by};
@@ -82,27 +82,6 @@ pub(super) fn lane_available(facts: &LaneFacts<'_>) -> Finding {
 }
 
 const SOURCE: &str = "this binary and harness.yaml";
-
-/// Whether the lane's source may be executed at this stage.
-pub(super) fn source_admission(facts: &LaneFacts<'_>) -> Finding {
-    let (lane, stage) = (facts.lane, facts.stage().stage);
-    let Some(from) = lane.traits().source_admission_from else {
-        let value = SourceAdmissionStatus::Admitted.as_str();
-        return facts.given("part of this binary", value, Judgement::NotRequired);
-    };
-    let status = facts.settings().source_admission;
-    let gate = Gate::SourceAdmission;
-    let judgement = match status {
-        _ if stage < from => Judgement::NotRequired,
-        SourceAdmissionStatus::Admitted => Judgement::Passed,
-        SourceAdmissionStatus::NotAdmitted | SourceAdmissionStatus::Stale => refused(
-            gate,
-            BlockerCode::SourceNotAdmitted,
-            format!("`{gate}` of lane {lane} is {status}; stage {stage} needs it admitted"),
-        ),
-    };
-    facts.given("admission records", status.as_str(), judgement)
-}
 
 fn shown(value: &str) -> String {
     format!("\"{}\"", text::shorten(value, VALUE_CHARS))

@@ -2,7 +2,7 @@
 
 use cto_contract::blocker::BlockerCode;
 use cto_contract::eligibility::Gate;
-use cto_contract::words::{NetworkClass, SandboxClass, Stage};
+use cto_contract::words::{SandboxClass, Stage};
 
 use super::facts::{AccessState, EndpointState, Probe};
 use super::judgement::{
@@ -57,18 +57,10 @@ const fn last_stage(class: SandboxClass) -> u8 {
     }
 }
 
-/// The name that holds the address of the lane's model, if it has one.
-fn model_name(facts: &LaneFacts<'_>) -> Option<String> {
-    match facts.lane.network(facts.asked.contract.network) {
-        NetworkClass::None => None,
-        NetworkClass::Model => facts.lane.base_url(),
-    }
-}
-
 /// Whether the model is named, and a process here could be given its address and no other.
 pub(super) fn model_endpoint(facts: &LaneFacts<'_>) -> Finding {
     let gate = Gate::ModelEndpoint;
-    let Some(name) = model_name(facts) else {
+    let Some(name) = facts.model_name() else {
         return facts.given(TASK_CONTRACT, "not needed", Judgement::NotRequired);
     };
     let missing =
@@ -112,7 +104,7 @@ pub(super) fn model_endpoint(facts: &LaneFacts<'_>) -> Finding {
 /// Whether the key is to be had and the address leads somewhere.
 pub(super) fn model_access(facts: &LaneFacts<'_>) -> Finding {
     let gate = Gate::ModelAccess;
-    if model_name(facts).is_none() {
+    if facts.model_name().is_none() {
         return facts.given(TASK_CONTRACT, "not needed", Judgement::NotRequired);
     }
     let seen = facts.looked_up.model_access.as_ref();
@@ -131,7 +123,7 @@ pub(super) fn model_access(facts: &LaneFacts<'_>) -> Finding {
 pub(super) fn budget(facts: &LaneFacts<'_>) -> Finding {
     let gate = Gate::Budget;
     let source = "task contract and harness.yaml";
-    let caps = match model_name(facts) {
+    let caps = match facts.model_name() {
         None => String::new(),
         Some(_) => facts.asked.unmeterable.join(", "),
     };

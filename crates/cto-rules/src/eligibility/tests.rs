@@ -7,12 +7,12 @@ mod twists;
 
 use cto_contract::blocker::BlockerCode;
 use cto_contract::time::Utc;
-use cto_contract::words::{
-    DirtySource, NetworkClass, RiskClass, SandboxClass, SourceAdmissionStatus,
-};
+use cto_contract::words::{DirtySource, NetworkClass, RiskClass, SandboxClass};
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::admission::tests as records;
 use twists::{TWISTS, Twist, twists_of};
 
 pub(crate) fn at(text: &str) -> Utc {
@@ -57,7 +57,7 @@ pub(crate) fn good(lane: Lane, number: u8) -> Facts {
         stage: Some(number.to_string()),
         is_built_in: true,
         is_disabled: false,
-        source_admission: SourceAdmissionStatus::Admitted,
+        model: records::request(),
     };
     let mut facts = Facts::new(Asked {
         contract: contract(stage(number).mode()),
@@ -70,6 +70,7 @@ pub(crate) fn good(lane: Lane, number: u8) -> Facts {
             Work::Repository
         },
         lanes: [(lane, settings)].into(),
+        records: records::good(lane),
         approval: ApprovalState::Granted,
         unmeterable: Vec::new(),
         confinement_by_trial: false,
@@ -81,9 +82,10 @@ pub(crate) fn good(lane: Lane, number: u8) -> Facts {
     facts
 }
 
-fn good_answers() -> [Answer; 6] {
+fn good_answers() -> [Answer; 7] {
     [
         Answer::EvidenceInterface(Ok(())),
+        Answer::Program(Some(records::program())),
         Answer::Confinement(Ok(Confinement {
             class: SandboxClass::Full,
             has_endpoint: true,
@@ -115,9 +117,15 @@ fn is_required(gate: Gate, lane: Lane, number: u8) -> bool {
         | Gate::StageGate
         | Gate::Repository
         | Gate::StartTreeClean
+        | Gate::ModelAdmission
         | Gate::ModelEndpoint
         | Gate::ModelAccess => !is_fake,
-        Gate::SourceAdmission => match lane {
+        Gate::ProviderDecision => match lane {
+            Lane::Fake => false,
+            Lane::Case => true,
+            Lane::Command | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => number >= 4,
+        },
+        Gate::SourceAdmission | Gate::BinaryAdmission => match lane {
             Lane::Fake => false,
             Lane::Command => number >= 4,
             Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => number >= 3,
@@ -163,6 +171,13 @@ fn expected(lane: Lane, number: u8, twist_of: impl Fn(Gate) -> Option<Twist>) ->
                 }
             }
             (_, Some(Twist::Unseen(probe, _))) => Unknown(probe),
+            // A decision is about an admitted pair.
+            (Gate::ProviderDecision, None) => match twist_of(Gate::ModelAdmission) {
+                Some(Twist::Fault(..) | Twist::FaultAt(..)) => {
+                    Missing(BlockerCode::ProviderDecisionMissing)
+                }
+                Some(Twist::Unseen(..)) | None => Fine,
+            },
             // A named endpoint is of use only in a network of one's own.
             (Gate::ModelEndpoint, None) => match twist_of(Gate::Confinement) {
                 Some(Twist::Fault(code, _) | Twist::FaultAt(code, ..)) => Missing(code),
@@ -200,35 +215,43 @@ fn every_gate_has_a_fault_and_every_probe_a_gap() {
 }
 
 #[test]
-fn any_two_twists_are_judged_gate_by_gate_for_every_lane_at_every_stage() {
+fn any_twist_is_judged_gate_by_gate_for_every_lane_at_every_stage() {
     for lane in Lane::ALL {
         for number in 1..=6 {
             let untouched = good(*lane, number);
-            for (i, first) in TWISTS.iter().enumerate() {
-                for second in TWISTS[i..].iter().filter(|s| s.0 != first.0) {
-                    check_set(*lane, number, &untouched, &[*first, *second]);
-                }
+            check_set(*lane, number, &untouched, &[]);
+            for twist in TWISTS {
+                check_set(*lane, number, &untouched, &[*twist]);
             }
         }
     }
 }
 
-/// One bit a gate; which of the gate's twists it stands for changes from set to set.
+/// Where no gate is required, where most are, and where all are.
 #[test]
-fn any_set_of_twists_is_judged_gate_by_gate() {
-    // Where every gate is required.
-    let (lane, number) = (Lane::Command, 4);
-    let untouched = good(lane, number);
-    let twists: Vec<Vec<Twist>> = Gate::ALL
-        .iter()
-        .map(|gate| twists_of(*gate).copied().collect())
-        .collect();
-    for set in 0_usize..1 << Gate::ALL.len() {
-        let in_set = Gate::ALL.iter().enumerate();
-        let in_set = in_set.filter(|(bit, _)| set >> bit & 1 == 1);
-        let chosen =
-            in_set.map(|(bit, gate)| (*gate, twists[bit][(set + bit) % twists[bit].len()]));
-        check_set(lane, number, &untouched, &chosen.collect::<Vec<_>>());
+fn any_two_twists_are_judged_gate_by_gate() {
+    for (lane, number) in [(Lane::Fake, 2), (Lane::Codex, 3), (Lane::Case, 4)] {
+        let untouched = good(lane, number);
+        for (i, first) in TWISTS.iter().enumerate() {
+            for second in TWISTS[i..].iter().filter(|s| s.0 != first.0) {
+                check_set(lane, number, &untouched, &[*first, *second]);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_set_of_twists_is_judged_gate_by_gate(
+        lane in prop::sample::select(Lane::ALL.to_vec()),
+        number in 1_u8..=6,
+        chosen in prop::collection::vec(prop::option::of(any::<prop::sample::Index>()), Gate::ALL.len()),
+    ) {
+        let set = Gate::ALL.iter().zip(chosen).filter_map(|(gate, index)| {
+            let of_gate: Vec<Twist> = twists_of(*gate).copied().collect();
+            Some((*gate, *index?.get(&of_gate)))
+        });
+        check_set(lane, number, &good(lane, number), &set.collect::<Vec<_>>());
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use cto_contract::artifact::FreshnessMap;
 use cto_contract::blocker::BlockerCode;
+use cto_contract::eligibility::AdmissionsSeen;
 use cto_contract::event::{GateBlocked, Residue, RunCompleted};
 use cto_contract::ids::Digest;
 use cto_contract::lanes::Meters;
@@ -105,21 +106,35 @@ fn backend(state: &RunState, input: &ReportInput) -> BackendSection {
     }
 }
 
+fn admissions(state: &RunState) -> Option<&AdmissionsSeen> {
+    state.eligibility.as_ref()?.decision.admissions.as_ref()
+}
+
+/// The pair that the decision was about, else the one that was asked for.
 fn asked_model(state: &RunState) -> ModelSection {
-    let Some(asked) = &state.started.asked_model else {
-        return ModelSection::default();
+    let asked = state.started.asked_model.as_ref();
+    let seen = admissions(state).and_then(|seen| seen.model.as_ref());
+    let provider = match seen {
+        Some(seen) => seen.provider.clone(),
+        None => asked.and_then(|asked| asked.provider.clone()),
     };
+    let model = match seen {
+        Some(seen) => seen.model.clone(),
+        None => asked.and_then(|asked| asked.model.clone()),
+    };
+    let status = seen.map(|seen| seen.model_admission_status);
     let is_case = state.lane == Lane::Case;
     let plan = state.plan.as_ref();
     let runtime = plan.and_then(|p| p.plan.runtime_model_provider.clone());
     ModelSection {
-        model_provider: asked.provider.clone(),
-        model: asked.model.clone(),
-        case_model_provider: asked.provider.clone().filter(|_| is_case),
-        case_model: asked.model.clone().filter(|_| is_case),
+        case_model_provider: provider.clone().filter(|_| is_case),
+        case_model: model.clone().filter(|_| is_case),
+        case_model_admission_status: status.filter(|_| is_case),
+        model_provider: provider,
+        model,
+        model_admission_status: status,
         case_runtime_model_provider: runtime.clone().filter(|_| is_case),
         runtime_model_provider: runtime,
-        ..ModelSection::default()
     }
 }
 
@@ -159,10 +174,10 @@ fn authority(state: &RunState, input: &ReportInput) -> AuthoritySection {
         },
         approval_status: state.approval_status(),
         approval_id: (state.approval_consumed.as_ref()).map(|a| a.approval_id.clone()),
-        source_admission_status: if state.lane == Lane::Fake {
-            SourceAdmissionStatus::Admitted
-        } else {
-            SourceAdmissionStatus::NotAdmitted
+        source_admission_status: match admissions(state) {
+            Some(seen) => seen.source_admission_status,
+            None if state.lane == Lane::Fake => SourceAdmissionStatus::Admitted,
+            None => SourceAdmissionStatus::NotAdmitted,
         },
         operator_outcome: if state.started.mutation_mode >= MutationMode::OwnedNoncriticalRepo {
             OutcomeState::Pending
@@ -174,7 +189,7 @@ fn authority(state: &RunState, input: &ReportInput) -> AuthoritySection {
         core_promotion_status: NotPromoted,
         forbidden_actions_attempted: state.attempted_actions().into_iter().collect(),
         ladder: state.plan.as_ref().map(|p| p.plan.ladder),
-        admission: None,
+        admission: admissions(state).and_then(AdmissionsSeen::seal),
         self_approved: None,
         presence: None,
         custody: None,

@@ -40,6 +40,22 @@ tell '{"event":"pipeline_end","outcome":"failed","failedAgent":"closer"}'
 LAST
 "#;
 
+const MODEL_RECORD: &str = "status: admitted
+provider: qwen-local
+model: qwen3.6-35b-a3b
+credential_source_class: none
+allowed_network_class: loopback
+approval_source: me
+admission_timestamp: 2026-06-01
+review_trigger: before another model
+";
+const DECISION_RECORD: &str = "decision_status: local_provider_required
+provider_class: local_case_compatible
+provider: qwen-local
+model: qwen3.6-35b-a3b
+approval_source: me
+";
+
 const CASE: &str = "schema: cto.case/v1
 id: dummy
 title: Write new
@@ -73,6 +89,8 @@ fn run(place: &std::path::Path, review: &str, last: &str) -> RunResult {
         &place.join("config/harness.yaml"),
         "schema: cto.harness/v1\nproviders: {qwen-local: {}}\n",
     );
+    put(&place.join("config/model.yaml"), MODEL_RECORD);
+    put(&place.join("config/decision.yaml"), DECISION_RECORD);
     let pairs = [
         ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
         ("HOME", place.display().to_string()),

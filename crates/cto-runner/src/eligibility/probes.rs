@@ -1,13 +1,17 @@
 //! One function for each fact that must be looked up. They find out; the rules judge.
 
+use cto_contract::ids::Digest;
+use cto_contract::lanes::ProgramSource;
 use cto_egress::Upstream;
+use cto_rules::admission::ProgramSeen;
 use cto_rules::eligibility::{
-    AccessState, Answer, Confinement, EndpointState, Probe, RepositoryState, StartTree,
+    AccessState, Answer, Confinement, EndpointState, Facts, Probe, RepositoryState, StartTree,
 };
 
 use super::{Question, Reach, Target};
+use crate::adapters::program_file;
 use crate::harness::Harness;
-use crate::open_run::StepError;
+use crate::open_run::{StepError, search_path};
 use crate::sandbox::{RunSandbox, class_word};
 use crate::source::{self, Opened, Source};
 use crate::{error_chain, model};
@@ -21,6 +25,8 @@ pub(crate) struct Held {
     pub(crate) sandbox: Option<RunSandbox>,
     pub(crate) model: Option<model::Opened>,
     pub(crate) source: Option<Box<Source>>,
+    /// The digest of the lane's program, where a record had to fit it.
+    pub(crate) program: Option<Digest>,
 }
 
 /// Looks facts up for one question.
@@ -44,19 +50,40 @@ impl<'a> Lookup<'a> {
     }
 
     /// Looks one fact up; none when whoever asks may not go that far.
-    pub(super) fn look_up(&mut self, probe: Probe) -> Result<Option<Answer>, StepError> {
+    pub(super) fn look_up(
+        &mut self,
+        probe: Probe,
+        facts: &Facts,
+    ) -> Result<Option<Answer>, StepError> {
         Ok(match probe {
             Probe::EvidenceInterface => {
                 // That home can be written and the key loaded was shown by opening the harness.
                 let space = enough_space(self.question.harness);
                 Some(Answer::EvidenceInterface(space))
             }
+            Probe::Program => self.program().map(Answer::Program),
             Probe::Confinement => self.confinement().map(Answer::Confinement),
             Probe::ModelEndpoint => Some(Answer::ModelEndpoint(self.model_endpoint())),
-            Probe::ModelAccess => self.model_access().map(Answer::ModelAccess),
+            Probe::ModelAccess => self.model_access(facts).map(Answer::ModelAccess),
             Probe::Repository => self.repository()?.map(Answer::Repository),
             Probe::StartTree => self.start_tree().map(Answer::StartTree),
         })
+    }
+
+    /// The lane's program and its digest; unknown while nobody says which program it is.
+    fn program(&mut self) -> Option<Option<ProgramSeen>> {
+        let Question {
+            harness,
+            lane,
+            argv,
+            ..
+        } = self.question;
+        if lane.traits().program == ProgramSource::CommandLine && argv.is_empty() {
+            return None;
+        }
+        let found = program_file(&harness.env, *lane, argv, &search_path(harness));
+        self.held.program = found.as_ref().map(|file| file.digest.clone());
+        Some(found.and_then(|file| file.seen()))
     }
 
     /// What the chosen provider does here, before anybody is let run in it.
@@ -96,19 +123,20 @@ impl<'a> Lookup<'a> {
     }
 
     /// Gets the key, and finds where the address leads.
-    fn model_access(&mut self) -> Option<AccessState> {
+    fn model_access(&mut self, facts: &Facts) -> Option<AccessState> {
         let Question {
             harness,
-            lane,
             stop,
             reach,
             ..
         } = self.question;
-        if *reach == Reach::Look && model::key_is_a_command(harness, *lane) {
+        let admissions = facts.admissions();
+        let (provider, _) = admissions.admitted_pair()?;
+        if *reach == Reach::Look && model::key_is_a_command(harness, provider) {
             return None;
         }
         let upstream = self.upstream.take()?;
-        Some(match model::open(harness, *lane, upstream, stop) {
+        Some(match model::open(harness, provider, upstream, stop) {
             Ok(opened) => {
                 self.held.model = Some(opened);
                 AccessState::Open

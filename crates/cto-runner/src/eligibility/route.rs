@@ -67,6 +67,7 @@ impl Harness {
                 },
                 None => Target::UnnamedRepository,
             },
+            argv: &[],
             scratch: &scratch,
             stop,
             reach: Reach::Look,

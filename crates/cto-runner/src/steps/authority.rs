@@ -1,11 +1,14 @@
 //! Contract and eligibility: what was asked for, and whether a backend may run at all.
 
+use cto_agent::ModelPair;
 use cto_contract::artifact::ELIGIBILITY;
 use cto_contract::event::{EligibilityDecided, EventKind, TaskContractCreated};
+use cto_contract::ids::Digest;
 use cto_evidence::canonical::to_canonical;
 use cto_rules::eligibility::ExecutionGrant;
 use cto_rules::secrets::Known;
 
+use crate::admissions::keep;
 use crate::eligibility::{Decided, Held, Question, Reach, Target, find_out};
 use crate::open_run::{OpenRun, StepError};
 use crate::sandbox::RunSandbox;
@@ -25,6 +28,8 @@ pub(crate) struct Permission {
     pub(crate) sandbox: RunSandbox,
     /// The way to the model; none where the contract asks for none.
     pub(crate) model: Option<cto_egress::Route>,
+    /// The digest of the program that a record admits; none where none had to.
+    pub(crate) program: Option<Digest>,
 }
 
 pub(crate) fn contract(run: &mut OpenRun<'_>) -> Result<(), StepError> {
@@ -39,12 +44,34 @@ pub(crate) fn contract(run: &mut OpenRun<'_>) -> Result<(), StepError> {
 
 /// Decides whether the lane may run. None when it may not: the log says why.
 pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, StepError> {
-    let Decided { decision, held } = find_out(&question(run))?;
+    let Decided {
+        decision,
+        held,
+        facts,
+    } = find_out(&question(run))?;
     let Held {
         sandbox,
         model,
         source,
+        program,
     } = held;
+    let admissions = facts.admissions();
+    run.pair = admissions
+        .admitted_pair()
+        .map(|(provider, model)| ModelPair {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+        });
+    let asked = &facts.asked;
+    let request = asked.lanes.get(&asked.lane).map(|lane| &lane.model);
+    let request = request.cloned().unwrap_or_default();
+    keep(
+        &run.harness.home,
+        &asked.records,
+        &request,
+        &admissions.records,
+    )
+    .map_err(|e| StepError::not_written("$CTO_HOME/admissions", &e))?;
     // From here on nothing of the key or of the address may be seen.
     let route = model.map(|opened| {
         let secrets = run.harness.env.secrets().into_iter();
@@ -66,6 +93,7 @@ pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, Ste
             grant,
             sandbox,
             model: route,
+            program,
         });
     Ok(permission.map(|permission| Eligible { permission, source }))
 }
@@ -87,6 +115,7 @@ fn question<'a>(run: &'a OpenRun<'_>) -> Question<'a> {
                 rev: task.rev.as_deref(),
             },
         },
+        argv: &run.request.argv,
         scratch: &run.work,
         stop: &run.stop,
         reach: Reach::Run,

@@ -1,5 +1,6 @@
 //! The end of a run: every required artifact is there, every marker is written, and the verdict is recorded.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use cto_contract::artifact::{ELIGIBILITY, PATCH, TASK_CONTRACT, TEST_LOG};
@@ -163,17 +164,22 @@ pub(crate) fn write_missing(
         ELIGIBILITY,
         &decided().map_err(|e| not_written(ELIGIBILITY, &e))?,
     )?;
-    for blocker in conclude(state).blockers {
-        if let Some(marker) = blocker.code.row().marker_path(state.lane) {
-            put(
-                &marker,
-                format!(
-                    "{}: {}\nnext: {}\n",
-                    blocker.code, blocker.message, blocker.hint
-                )
-                .as_bytes(),
-            )?;
-        }
+    for (marker, text) in markers(state) {
+        put(&marker, text.as_bytes())?;
     }
     Ok(())
+}
+
+/// The marker files of a run's blockers: each holds every blocker that it stands for.
+fn markers(state: &RunState) -> BTreeMap<String, String> {
+    let mut markers = BTreeMap::<String, String>::new();
+    for blocker in conclude(state).blockers {
+        if let Some(marker) = blocker.code.row().marker_path(state.lane) {
+            markers.entry(marker).or_default().push_str(&format!(
+                "{}: {}\nnext: {}\n",
+                blocker.code, blocker.message, blocker.hint
+            ));
+        }
+    }
+    markers
 }

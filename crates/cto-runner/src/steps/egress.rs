@@ -26,12 +26,11 @@ pub(super) struct Egress {
 impl Egress {
     pub(super) fn new(route: Route, run: &OpenRun<'_>) -> Self {
         let (lane, limits) = (run.request.lane, &run.limits.limits);
-        let asked = model::asked(run.harness, lane, run.contract.network);
         Self {
             route,
             terms: Terms {
                 wires: model::wires(lane),
-                model: asked.and_then(|asked| asked.model),
+                model: run.pair.as_ref().map(|pair| pair.model.clone()),
                 budget: model::budget(limits),
                 deadlines: deadlines(limits),
             },

@@ -124,6 +124,11 @@ pub(crate) fn plan(
         let program = argv.first().cloned().unwrap_or_default();
         return Err(Fault::ProgramMissing { program }.into());
     }
+    // What starts is what a record admitted, even if the file was replaced in between.
+    let found = program.as_ref().map(|file| &file.digest);
+    if permission.program.is_some() && permission.program.as_ref() != found {
+        return Err(Fault::ProgramReplaced.into());
+    }
     let sandbox = SandboxPlan {
         read_paths: prepared.seen_paths.read.clone(),
         hidden_paths: prepared.seen_paths.hidden.clone(),
@@ -223,10 +228,12 @@ fn identity(
         lane: adapter.lane(),
         adapter_revision: adapter.revision(),
         binary_digest: program.map(|p| p.digest.clone()),
-        // No pair is admitted yet.
-        model_provider: None,
-        model: (adapter.lane() == Lane::Command && run.contract.network == NetworkClass::None)
-            .then(|| NO_MODEL.to_owned()),
+        model_provider: run.pair.as_ref().map(|pair| pair.provider.clone()),
+        model: match &run.pair {
+            Some(pair) => Some(pair.model.clone()),
+            None => (adapter.lane() == Lane::Command && run.contract.network == NetworkClass::None)
+                .then(|| NO_MODEL.to_owned()),
+        },
         sandbox_class: class,
         // Nothing lands yet.
         command_line: None,
@@ -294,8 +301,7 @@ fn lane_plan(
     };
     let places = room.places();
     let lane = run.request.lane;
-    let asked = model::asked(run.harness, lane, run.contract.network);
-    let address = || model::address(lane, asked.as_ref());
+    let address = || model::address(lane, run.pair.as_ref());
     let model = permission.model.as_ref().map(|_| address());
     let mut plan = adapter.plan(Surroundings {
         places: &places,

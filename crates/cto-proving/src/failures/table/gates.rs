@@ -100,8 +100,119 @@ pub(super) const FIXTURES: &[Fixture] = &[
         stage_gate: Some("4"),
         stage: 4,
         // Without full confinement that stage is closed for this reason too.
-        companions: &[BlockerCode::SandboxUnavailable],
-        shows: &[NO_PATCH, NOTHING_RAN],
+        companions: &[
+            BlockerCode::BinaryNotAdmitted,
+            BlockerCode::SandboxUnavailable,
+        ],
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            (
+                "report.json",
+                "\"source_admission_status\": \"not_admitted\"",
+            ),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::BinaryNotAdmitted,
+        trigger: "stage 4 is asked for and no record admits the program",
+        stage_gate: Some("4"),
+        stage: 4,
+        companions: &[
+            BlockerCode::SourceNotAdmitted,
+            BlockerCode::SandboxUnavailable,
+        ],
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("report.json", "no record admits the binary of command"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::ProviderDecisionMissing,
+        trigger: "stage 4 is asked for with a model, and nobody decided its provider",
+        terms: &[("network", "model")],
+        stage_gate: Some("4"),
+        stage: 4,
+        env: MODEL,
+        // The record of the model is unsigned, which that stage does not take either.
+        companions: &[
+            BlockerCode::SourceNotAdmitted,
+            BlockerCode::BinaryNotAdmitted,
+            BlockerCode::ModelNotAdmitted,
+            BlockerCode::SandboxUnavailable,
+        ],
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            ("report.json", "nobody decided the provider of command"),
+            ("report.json", "it is unsigned"),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::ModelNotAdmitted,
+        trigger: "the contract asks for a model and no record admits one",
+        terms: &[("network", "model")],
+        records: &[],
+        env: MODEL,
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            (
+                "report.json",
+                "\"model_admission_status\": \"missing_admission\"",
+            ),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::ModelNotAdmitted,
+        variant: "template",
+        trigger: "the record of the model is a template, which admits nothing",
+        terms: &[("network", "model")],
+        records: &[(
+            "model.json",
+            r#"{"status":"not_admitted","provider":"local","model":"m","credential_source_class":"","allowed_network_class":"","approval_source":"","admission_timestamp":"","review_trigger":""}"#,
+        )],
+        env: ASKED,
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            (
+                "report.json",
+                "\"model_admission_status\": \"not_admitted\"",
+            ),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::ModelAdmissionMismatch,
+        trigger: "the environment asks for another pair than the record that it names admits",
+        terms: &[("network", "model")],
+        env: MISMATCH,
+        shows: &[
+            NO_PATCH,
+            NOTHING_RAN,
+            (
+                "report.json",
+                "other/m is asked for, and the record is about local/m",
+            ),
+        ],
+        ..PLAIN
+    },
+    Fixture {
+        blocker: BlockerCode::ModelAdmissionInvalid,
+        trigger: "the record of the model has a field that no record has",
+        terms: &[("network", "model")],
+        records: &[(
+            "any.yaml",
+            "status: admitted\nprovider: local\nmodel: m\nmood: good\n",
+        )],
+        env: MODEL,
+        shows: &[NO_PATCH, NOTHING_RAN, ("report.json", "any.yaml:4:1: ")],
         ..PLAIN
     },
     Fixture {
@@ -362,3 +473,17 @@ const MODEL: &[(&str, &str)] = &[(
     "CTO_HARNESS_COMMAND_LOCAL_BASE_URL",
     "http://127.0.0.1:9/v1",
 )];
+const ASKED: &[(&str, &str)] = &[
+    MODEL[0],
+    ("CTO_HARNESS_COMMAND_MODEL_PROVIDER", "local"),
+    ("CTO_HARNESS_COMMAND_MODEL", "m"),
+];
+const MISMATCH: &[(&str, &str)] = &[
+    MODEL[0],
+    ("CTO_HARNESS_COMMAND_MODEL_PROVIDER", "other"),
+    ("CTO_HARNESS_COMMAND_MODEL", "m"),
+    (
+        "CTO_HARNESS_COMMAND_MODEL_ADMISSION_FILE",
+        "$PLACE/config/model.yaml",
+    ),
+];

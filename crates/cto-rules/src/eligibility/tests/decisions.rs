@@ -105,7 +105,7 @@ fn no_caller_can_waive_a_gate() {
     assert!(decision.record.approval_required);
     // What is left out is not passed.
     for probe in Probe::ALL {
-        let mut facts = good(Lane::Command, 3);
+        let mut facts = good(Lane::Command, 4);
         facts.looked_up = LookedUp::default();
         for answer in good_answers() {
             facts.learn(answer, now());
@@ -224,6 +224,11 @@ fn every_lane_is_judged_and_only_the_one_that_was_asked_for_is_selected() {
     let mut facts = good(Lane::Command, 3);
     let open = facts.asked.lanes[&Lane::Command].clone();
     facts.asked.lanes.insert(Lane::Case, open);
+    let of_case = records::good(Lane::Case);
+    let all = &mut facts.asked.records;
+    all.sources.extend(of_case.sources);
+    all.binaries.extend(of_case.binaries);
+    all.decisions.extend(of_case.decisions);
     let told = |facts: &Facts| {
         let decision = decided(facts);
         check_shape(facts, &decision);
@@ -239,10 +244,10 @@ fn every_lane_is_judged_and_only_the_one_that_was_asked_for_is_selected() {
     command
     fake false: provider_unavailable
     case false: 
-    codex false: gate_missing stage_gate_missing provider_unavailable source_not_admitted
-    pi false: gate_missing stage_gate_missing provider_unavailable source_not_admitted
-    claude false: gate_missing stage_gate_missing provider_unavailable source_not_admitted
-    acp false: gate_missing stage_gate_missing provider_unavailable source_not_admitted
+    codex false: gate_missing stage_gate_missing provider_unavailable source_not_admitted binary_not_admitted
+    pi false: gate_missing stage_gate_missing provider_unavailable source_not_admitted binary_not_admitted
+    claude false: gate_missing stage_gate_missing provider_unavailable source_not_admitted binary_not_admitted
+    acp false: gate_missing stage_gate_missing provider_unavailable source_not_admitted binary_not_admitted
     ");
     // A lane that could run is not chosen unless it is asked for.
     facts.asked.lane = Lane::Case;
@@ -250,10 +255,10 @@ fn every_lane_is_judged_and_only_the_one_that_was_asked_for_is_selected() {
     case
     fake false: provider_unavailable
     command false: 
-    codex false: gate_missing stage_gate_missing provider_unavailable source_not_admitted
-    pi false: gate_missing stage_gate_missing provider_unavailable source_not_admitted
-    claude false: gate_missing stage_gate_missing provider_unavailable source_not_admitted
-    acp false: gate_missing stage_gate_missing provider_unavailable source_not_admitted
+    codex false: gate_missing stage_gate_missing provider_unavailable source_not_admitted binary_not_admitted
+    pi false: gate_missing stage_gate_missing provider_unavailable source_not_admitted binary_not_admitted
+    claude false: gate_missing stage_gate_missing provider_unavailable source_not_admitted binary_not_admitted
+    acp false: gate_missing stage_gate_missing provider_unavailable source_not_admitted binary_not_admitted
     ");
 }
 
@@ -287,9 +292,9 @@ fn a_refusal_goes_to_the_operator_the_core_route_or_nowhere() {
 
 #[test]
 fn the_id_is_that_of_the_facts_and_not_of_their_times() {
-    let facts = good(Lane::Command, 3);
+    let facts = good(Lane::Command, 5);
     let id = |facts: &Facts| decided(facts).record.decision_id;
-    let mut later = good(Lane::Command, 3);
+    let mut later = good(Lane::Command, 5);
     let other_time = at("2027-01-01T00:00:00Z");
     later.asked.at = other_time;
     for answer in good_answers() {
@@ -350,7 +355,10 @@ fn a_refusal_names_its_gate_and_what_opens_it() {
     gate_missing: `CTO_HARNESS_ALLOW_CASE` is set to "true", which counts as absent: only `1` opens it [gate missing: CTO_HARNESS_ALLOW_CASE]
     stage_gate_missing: `CTO_HARNESS_CASE_STAGE` is set to "02", which counts as absent: only `3` opens it [gate missing: CTO_HARNESS_CASE_STAGE]
     provider_unavailable: `lane_available`: the case lane is not part of this version [provider unavailable]
-    source_not_admitted: `source_admission` of lane case is stale; stage 3 needs it admitted [gate missing: source_admission]
+    source_not_admitted: `source_admission` of lane case is stale, and stage 3 needs it admitted: its review was due on 2026-05-31, which has passed [gate missing: source_admission]
+    binary_not_admitted: `binary_admission` of lane case is missing, and stage 3 needs it: the program lies under a temporary directory [gate missing: binary_admission]
+    model_admission_invalid: `model_admission` of lane case: x.json:3:1: unknown field [model not admitted]
+    provider_decision_missing: `provider_decision` of lane case: the decided provider has no admission that fits [gate missing: provider_decision]
     allowed_paths_missing: `allowed_paths` is empty: the contract allows no path to change [gate missing: allowed_paths]
     forbidden_actions_missing: `forbidden_actions` does not list merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation, and nothing permits it [gate missing: forbidden_actions]
     unowned_repository: `risk_class` unowned is refused wherever it is named [gate missing: ownership_evidence]

@@ -30,6 +30,7 @@ fn look_up(world: &LookedUp, probe: Probe) -> Answer {
     }
     match probe {
         Probe::EvidenceInterface => Answer::EvidenceInterface(of(&world.evidence_interface)),
+        Probe::Program => Answer::Program(of(&world.program)),
         Probe::Confinement => Answer::Confinement(of(&world.confinement)),
         Probe::ModelEndpoint => Answer::ModelEndpoint(of(&world.model_endpoint)),
         Probe::ModelAccess => Answer::ModelAccess(of(&world.model_access)),

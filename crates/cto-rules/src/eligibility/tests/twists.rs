@@ -1,9 +1,11 @@
 //! Everything that can be wrong with a fact, one gate each.
 
+use cto_contract::admission::{AdmissionStatus, DecisionStatus, ExecutionMode};
 use cto_contract::blocker::BlockerCode;
-use cto_contract::words::{RiskClass, SandboxClass, SourceAdmissionStatus};
+use cto_contract::words::{AdmissionSeal, RiskClass, SandboxClass};
 
 use super::*;
+use crate::admission::{NamedRecord, ProgramSeen};
 
 /// Something that is wrong with one gate's fact.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +40,9 @@ macro_rules! found {
         |facts| facts.learn($answer, now())
     };
 }
+
+/// A day for the review that has passed.
+const OVERDUE: &str = "review by 2026-05-31";
 
 const WEAK: Confinement = Confinement {
     class: SandboxClass::Weak,
@@ -80,14 +85,177 @@ pub(super) const TWISTS: &[(Gate, Twist)] = {
         ),
         (
             G::SourceAdmission,
+            Fault(B::SourceNotAdmitted, |f| f.asked.records.sources.clear()),
+        ),
+        (
+            G::SourceAdmission,
             Fault(B::SourceNotAdmitted, |f| {
-                settings(f).source_admission = SourceAdmissionStatus::NotAdmitted;
+                f.asked
+                    .records
+                    .sources
+                    .iter_mut()
+                    .for_each(|s| s.record.status = AdmissionStatus::NotAdmitted);
             }),
         ),
         (
             G::SourceAdmission,
             Fault(B::SourceNotAdmitted, |f| {
-                settings(f).source_admission = SourceAdmissionStatus::Stale;
+                f.asked.records.sources.iter_mut().for_each(|s| {
+                    s.record.allowed_execution_modes = [ExecutionMode::PlanningOnly].into()
+                });
+            }),
+        ),
+        (
+            G::SourceAdmission,
+            FaultAt(B::SourceNotAdmitted, (5, 6), |f| {
+                f.asked
+                    .records
+                    .sources
+                    .iter_mut()
+                    .for_each(|s| s.record.licence_note = "unresolved".parse().unwrap());
+            }),
+        ),
+        (
+            G::SourceAdmission,
+            FaultAt(B::SourceNotAdmitted, (4, 6), |f| {
+                f.asked
+                    .records
+                    .sources
+                    .iter_mut()
+                    .for_each(|s| s.seal = AdmissionSeal::Unsigned);
+            }),
+        ),
+        (
+            G::SourceAdmission,
+            Fault(B::SourceNotAdmitted, |f| {
+                f.asked
+                    .records
+                    .sources
+                    .iter_mut()
+                    .for_each(|s| s.record.review_trigger = OVERDUE.parse().unwrap());
+            }),
+        ),
+        (
+            G::BinaryAdmission,
+            Fault(B::BinaryNotAdmitted, |f| f.asked.records.binaries.clear()),
+        ),
+        (
+            G::BinaryAdmission,
+            Fault(B::BinaryNotAdmitted, |f| {
+                f.asked
+                    .records
+                    .binaries
+                    .iter_mut()
+                    .for_each(|s| s.record.status = AdmissionStatus::NotAdmitted);
+            }),
+        ),
+        (
+            G::BinaryAdmission,
+            FaultAt(B::BinaryNotAdmitted, (4, 6), |f| {
+                f.asked
+                    .records
+                    .binaries
+                    .iter_mut()
+                    .for_each(|s| s.seal = AdmissionSeal::Unsigned);
+            }),
+        ),
+        (
+            G::BinaryAdmission,
+            Fault(B::BinaryNotAdmitted, found!(Answer::Program(None))),
+        ),
+        (
+            G::BinaryAdmission,
+            Fault(
+                B::BinaryNotAdmitted,
+                found!(Answer::Program(Some(ProgramSeen {
+                    digest: "ff".repeat(32).parse().unwrap(),
+                    ..records::program()
+                }))),
+            ),
+        ),
+        (
+            G::BinaryAdmission,
+            Fault(
+                B::BinaryNotAdmitted,
+                found!(Answer::Program(Some(ProgramSeen {
+                    is_temporary: true,
+                    ..records::program()
+                }))),
+            ),
+        ),
+        (
+            G::BinaryAdmission,
+            Unseen(Probe::Program, |seen| seen.program = None),
+        ),
+        (
+            G::ModelAdmission,
+            Fault(B::ModelNotAdmitted, |f| f.asked.records.models.clear()),
+        ),
+        (
+            G::ModelAdmission,
+            Fault(B::ModelNotAdmitted, |f| {
+                f.asked
+                    .records
+                    .models
+                    .iter_mut()
+                    .for_each(|s| s.record.status = AdmissionStatus::NotAdmitted);
+            }),
+        ),
+        (
+            G::ModelAdmission,
+            Fault(B::ModelNotAdmitted, |f| {
+                f.asked
+                    .records
+                    .models
+                    .iter_mut()
+                    .for_each(|s| s.record.review_trigger = OVERDUE.parse().unwrap());
+            }),
+        ),
+        (
+            G::ModelAdmission,
+            Fault(B::ModelNotAdmitted, |f| {
+                settings(f).model.model = Some("another".to_owned());
+            }),
+        ),
+        (
+            G::ModelAdmission,
+            Fault(B::ModelAdmissionMismatch, |f| {
+                settings(f).model.provider = Some("another".to_owned());
+                let record = Box::new(records::model());
+                settings(f).model.file = Some(NamedRecord::Record(record));
+            }),
+        ),
+        (
+            G::ModelAdmission,
+            Fault(B::ModelAdmissionInvalid, |f| {
+                let why = "x.json:3:1: unknown field".to_owned();
+                settings(f).model.file = Some(NamedRecord::Invalid(why));
+            }),
+        ),
+        (
+            G::ProviderDecision,
+            Fault(B::ProviderDecisionMissing, |f| {
+                f.asked.records.decisions.clear();
+            }),
+        ),
+        (
+            G::ProviderDecision,
+            Fault(B::ProviderDecisionMissing, |f| {
+                f.asked
+                    .records
+                    .decisions
+                    .iter_mut()
+                    .for_each(|s| s.record.decision_status = DecisionStatus::NotDecided);
+            }),
+        ),
+        (
+            G::ProviderDecision,
+            Fault(B::ProviderDecisionMissing, |f| {
+                f.asked
+                    .records
+                    .decisions
+                    .iter_mut()
+                    .for_each(|s| s.record.model = "another".parse().unwrap());
             }),
         ),
         (
