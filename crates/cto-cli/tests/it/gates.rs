@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::model::admit;
 use crate::place::{Place, Ran, sh, write};
+use crate::records::admit;
 use crate::schemas::fits_schema;
 use crate::source::Source;
 

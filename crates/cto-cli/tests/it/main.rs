@@ -36,6 +36,7 @@ mod planning;
 mod power_loss;
 mod projects;
 mod providers;
+mod records;
 mod redteam;
 mod renames;
 mod repositories;

@@ -10,19 +10,20 @@ use serde_json::Value;
 
 use crate::place::{Ran, write};
 use crate::providers::Provider;
+use crate::records::admit;
 use crate::source::Source;
 
 const KEY: &str = "sk-of-the-operator-0815-4711";
 const URL_NAME: &str = "CTO_HARNESS_COMMAND_LOCAL_BASE_URL";
 
 /// A model of the operator's: it answers every call with one word, and keeps what it was asked.
-struct Model {
+pub(crate) struct Model {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Model {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -35,11 +36,11 @@ impl Model {
         Self { port, asked }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/hidden-path/v1", self.port)
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -114,21 +115,13 @@ pub(crate) fn source() -> Source {
     source
 }
 
-/// Puts a record into the config directory that admits a pair.
-pub(crate) fn admit(source: &Source, provider: &str, model: &str) {
-    let record = format!(
-        "status: admitted\nprovider: {provider}\nmodel: {model}\ncredential_source_class: none\nallowed_network_class: loopback\napproval_source: me\nadmission_timestamp: 2026-01-01\nreview_trigger: before another model\n"
-    );
-    write(&source.place.path("config/cto/model.yaml"), &record);
-}
-
 fn terms(limits: &str) -> String {
     format!(
         "network: model\nallowed_paths: [src/]\nverification_commands: [{{run: grep -q new src/a.txt, must_fail_before: true}}]\nlimits: {{wall_seconds: 120{limits}}}\n"
     )
 }
 
-fn config(source: &Source, text: &str) {
+pub(crate) fn config(source: &Source, text: &str) {
     let path = source.place.path("config/cto/harness.yaml");
     write(&path, &format!("schema: cto.harness/v1\n{text}"));
 }
@@ -298,56 +291,6 @@ fn a_key_comes_from_a_command_of_the_operators_and_a_command_that_fails_blocks()
         assert!(marker.is_file());
         assert_eq!(report["backend_process_started"], false);
     }
-}
-
-#[test]
-fn a_model_that_no_record_admits_is_never_asked_and_nothing_of_the_operators_is_started() {
-    let (model, source) = (Model::start(), source());
-    let made = source.place.path("made-by-the-command");
-    config(
-        &source,
-        &format!(
-            "providers: {{local: {{credential_command: [touch, {}]}}}}\n",
-            made.display()
-        ),
-    );
-    let record = source.place.path("config/cto/model.yaml");
-    let good = fs::read_to_string(&record).unwrap();
-    let nothing = "raise SystemExit('it must not run')";
-    for (text, code, status) in [
-        (None, "model_not_admitted", "missing_admission"),
-        (
-            Some(good.replace("status: admitted", "status: not_admitted")),
-            "model_not_admitted",
-            "missing_admission",
-        ),
-        (
-            Some(good.replace("before another model", "by 2020-01-01")),
-            "model_not_admitted",
-            "not_admitted",
-        ),
-        (
-            Some(format!("{good}extra: 1\n")),
-            "model_admission_invalid",
-            "invalid_admission",
-        ),
-    ] {
-        match text {
-            None => fs::remove_file(&record).unwrap(),
-            Some(text) => write(&record, &text),
-        }
-        let (exit, blockers, report) = run(&source, &model.url(), nothing);
-        assert_eq!((exit, blockers), (3, vec![code.to_owned()]), "{report:#}");
-        assert_eq!(report["model_admission_status"], status);
-        assert_eq!(report["failure_reason"], "model not admitted");
-        let marker = "backend/provider-model-not-admitted.txt";
-        let said = fs::read_to_string(source.pack(&report).join(marker)).unwrap();
-        assert!(said.starts_with(code), "{said}");
-        assert_eq!(report["backend_process_started"], false);
-    }
-    assert!(!made.exists(), "the credential command was started");
-    assert!(model.asked().is_empty());
-    source.place.cto(&["verify", "latest"]).expect(0);
 }
 
 #[test]
