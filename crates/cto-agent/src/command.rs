@@ -1,11 +1,12 @@
 //! The `command` lane: any program that edits files in its working directory, and may speak `cto.agent/v1`.
 
-use cto_contract::event::AgentWords;
+use cto_contract::event::{ActivityKind, AgentWords, BackendActivity};
 use cto_contract::text::shorten;
 use cto_contract::words::Lane;
 
 use crate::decode::{AgentLine, Decoder, ReviewVerdict};
 use crate::dialogue::{Act, Dialogue, Ending, Note};
+use crate::plain_lines::PlainLines;
 use crate::plan::{LanePlan, PLACEHOLDER_KEY, ScratchEntry, base_environment};
 use crate::{Adapter, Surroundings};
 
@@ -73,6 +74,7 @@ impl Adapter for CommandLane {
 #[derive(Default)]
 struct CommandDialogue {
     decoder: Decoder,
+    plain: PlainLines,
     review_note: Option<String>,
     is_accepted: bool,
     summary: Option<String>,
@@ -93,7 +95,9 @@ impl CommandDialogue {
             AgentLine::Done { summary } => {
                 self.summary = summary.map(|s| shorten(&s, TEXT_CHARS));
             }
-            AgentLine::Say { .. } => {}
+            AgentLine::Say { text } => {
+                return BackendActivity::new(ActivityKind::Says, &text).map(Note::Activity);
+            }
         }
         None
     }
@@ -101,14 +105,20 @@ impl CommandDialogue {
 
 impl Dialogue for CommandDialogue {
     fn hear(&mut self, bytes: &[u8]) -> Vec<Act> {
-        let lines = self.decoder.feed(bytes);
-        let notes = lines.into_iter().filter_map(|line| self.take(line));
-        notes.map(Act::Note).collect()
+        let mut notes = Vec::new();
+        // Line by line, so that both kinds stay in order.
+        for piece in bytes.split_inclusive(|b| *b == b'\n') {
+            notes.extend(self.plain.feed(piece));
+            let lines = self.decoder.feed(piece);
+            notes.extend(lines.into_iter().filter_map(|line| self.take(line)));
+        }
+        notes.into_iter().map(Act::Note).collect()
     }
 
     fn finish(mut self: Box<Self>) -> Ending {
         let (last, tally) = std::mem::take(&mut self.decoder).finish();
-        let notes = last.and_then(|line| self.take(line)).into_iter().collect();
+        let mut notes: Vec<Note> = last.and_then(|line| self.take(line)).into_iter().collect();
+        notes.extend(std::mem::take(&mut self.plain).finish());
         // One rejection outweighs any number of other reviews.
         let review = if tally.rejections > 0 {
             Some(ReviewVerdict::Reject)

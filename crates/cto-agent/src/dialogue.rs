@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cto_contract::event::{AgentWords, EventFileFault, PipelineWords};
+use cto_contract::event::{AgentWords, BackendActivity, EventFileFault, PipelineWords};
 
 /// What a dialogue wants done. Acts are carried out in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum Act {
 pub enum Note {
     /// What the program is about to do, in its own words.
     Plan(String),
+    /// What it does now: for a person who watches.
+    Activity(BackendActivity),
 }
 
 /// One conversation with one process.

@@ -8,6 +8,7 @@ mod command;
 mod decode;
 mod dialogue;
 mod fake;
+mod plain_lines;
 mod plan;
 mod streams;
 
@@ -24,6 +25,7 @@ pub use decode::{
 };
 pub use dialogue::{Act, Dialogue, Ending, Note, Silent};
 pub use fake::{FAKE_DIRECTORY, FakeChange, FakeLane};
+pub use plain_lines::PlainLines;
 pub use plan::{
     CollectFrom, Collection, FollowedFile, LanePlan, ModelAddress, PLACEHOLDER_KEY, PackFile,
     Places, ScratchContent, ScratchEntry, StdinUse, VersionProbe, WorkingDirectory,

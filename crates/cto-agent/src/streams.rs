@@ -12,7 +12,7 @@ mod reading;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cto_contract::event::{AgentWords, SaidEnd, TokenUsage};
+use cto_contract::event::{ActivityKind, AgentWords, BackendActivity, SaidEnd, TokenUsage};
 use cto_contract::text::{one_line, shorten};
 
 use crate::dialogue::{Act, Dialogue, Ending, Note};
@@ -25,7 +25,6 @@ pub(crate) const LEAVE: Duration = Duration::from_secs(5);
 /// Most notes of one run.
 const NOTES_MAX: usize = 1_000;
 /// Longest text of a note, and of a program's last words.
-const NOTE_CHARS: usize = 300;
 const TEXT_CHARS: usize = 2_000;
 /// Most unknown types that are named, and the longest name.
 const UNKNOWN_MAX: usize = 20;
@@ -111,10 +110,10 @@ impl StreamDialogue {
                     self.said = Some(shorten(&text, TEXT_CHARS));
                 }
                 self.trouble = None;
-                self.note("says", &text)
+                self.note(ActivityKind::Says, &text)
             }
-            StreamEvent::Runs(command) => self.note("runs", &command),
-            StreamEvent::Edits(paths) => self.note("edits", &paths),
+            StreamEvent::Runs(command) => self.note(ActivityKind::Runs, &command),
+            StreamEvent::Edits(paths) => self.note(ActivityKind::Edits, &paths),
             StreamEvent::Uses(usage) => {
                 let so_far = self.words.usage.unwrap_or_default();
                 self.words.usage = Some(so_far.plus(&usage));
@@ -126,7 +125,7 @@ impl StreamDialogue {
             }
             StreamEvent::Struggles(why) => {
                 self.trouble = Some(shorten(&why, TEXT_CHARS));
-                self.note("has trouble", &why)
+                self.note(ActivityKind::Struggles, &why)
             }
             StreamEvent::Ends => {
                 // What it could not mend before is how it ended.
@@ -149,10 +148,10 @@ impl StreamDialogue {
         }
     }
 
-    fn note(&mut self, what: &str, text: &str) -> Option<Note> {
+    fn note(&mut self, kind: ActivityKind, text: &str) -> Option<Note> {
         self.notes += 1;
-        let text = shorten(one_line(text).trim(), NOTE_CHARS);
-        (self.notes <= NOTES_MAX && !text.is_empty()).then(|| Note::Plan(format!("{what}: {text}")))
+        let activity = BackendActivity::new(kind, text)?;
+        (self.notes <= NOTES_MAX).then_some(Note::Activity(activity))
     }
 }
 

@@ -10,6 +10,7 @@
 //!   from nothing; hashing and tree ids are computed without it.
 //! - Synchronous and without a clock of its own; callers bring deadlines and places.
 
+mod agent_head;
 mod attributes;
 mod baseline;
 mod baseline_check;
@@ -37,6 +38,7 @@ mod upper;
 mod walk;
 mod working_copy;
 
+pub use agent_head::{AgentHead, agent_head};
 pub use attributes::{AlteredAttribute, AttributesError, CloneLook, look_at_clone};
 pub use baseline::{Baseline, BaselineCache, BaselineError, Freshness};
 pub use changes::{Change, Changes, Oddity, OddityKind, UpperEntry};

@@ -222,10 +222,7 @@ impl Manifest {
     }
 
     /// Returns the tree after these changes, which must have been taken against this one.
-    pub(crate) fn with_changes(
-        &self,
-        changes: &[crate::changes::Change],
-    ) -> Result<Self, ManifestError> {
+    pub fn with_changes(&self, changes: &[crate::changes::Change]) -> Result<Self, ManifestError> {
         let mut entries: BTreeMap<&TreePath, Entry> =
             self.iter().map(|(path, entry)| (path, *entry)).collect();
         for change in changes {

@@ -302,7 +302,10 @@ impl Progress<'_> {
             Some(bar) => {
                 let text = neutralise(text).into_owned();
                 bar.println(&text);
-                bar.set_message(text);
+                // A part of what goes on stands below it, and does not take its place.
+                if !text.starts_with(' ') {
+                    bar.set_message(text);
+                }
             }
             None => self.printer.talk(text),
         }

@@ -61,16 +61,79 @@ impl Retention {
     }
 }
 
+/// Prices of one day, for a million tokens each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PriceList {
+    /// The day, such as `2026-11-01`.
+    pub as_of: String,
+    #[serde(default = "usd")]
+    pub currency: String,
+    /// By the name of the model.
+    pub models: BTreeMap<String, ModelPrice>,
+}
+
+/// What a million tokens of a model cost. What has no price of its own costs what input costs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelPrice {
+    pub input: f64,
+    pub output: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
+}
+
+fn usd() -> String {
+    "USD".to_owned()
+}
+
+impl PriceList {
+    fn check(&self) -> Result<(), &'static str> {
+        let parts: Vec<&str> = self.as_of.split('-').collect();
+        let are_digits = |count: usize, part: &str| {
+            part.len() == count && part.bytes().all(|b| b.is_ascii_digit())
+        };
+        let is_day = match parts.as_slice() {
+            [year, month, day] => are_digits(4, year) && are_digits(2, month) && are_digits(2, day),
+            _ => false,
+        };
+        if !is_day {
+            return Err("`prices.as_of` must be a day such as 2026-11-01");
+        }
+        if self.currency.len() != 3 || !self.currency.bytes().all(|b| b.is_ascii_uppercase()) {
+            return Err("`prices.currency` must be three capital letters, such as USD");
+        }
+        let is_price = |price: f64| price.is_finite() && (0.0..=1e6).contains(&price);
+        let all = self.models.values().flat_map(|model| {
+            let more = model.cached_input.into_iter().chain(model.cache_write);
+            [model.input, model.output].into_iter().chain(more)
+        });
+        match all.into_iter().all(is_price) {
+            true => Ok(()),
+            false => Err("a price is not between 0 and 1,000,000 for a million tokens"),
+        }
+    }
+}
+
 /// Where the key of a model provider comes from, and who vouches for its endpoint. The key itself never stands here.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
     /// The environment variable that holds the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// The program, with its arguments, that prints the key. It is started without a shell.
+    /// The program, with its arguments, that prints the key in its first line, and in a second one when it expires (RFC 3339).
+    /// It is started without a shell, again when the key has expired, and once more when the endpoint refuses it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credential_command: Vec<String>,
+    /// The program, with its arguments, that prints the base URL of the endpoint, where no environment variable names it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub base_url_command: Vec<String>,
+    /// What its models cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<PriceList>,
     /// A PEM file with the certificate authorities of the endpoint, instead of the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<String>,
@@ -88,12 +151,15 @@ impl ProviderConfig {
         if !self.key_env.iter().all(is_name) {
             return Err("`key_env` must be the name of an environment variable, never a key");
         }
-        if self
-            .credential_command
-            .first()
-            .is_some_and(String::is_empty)
-        {
+        let is_nameless = |command: &[String]| command.first().is_some_and(String::is_empty);
+        if is_nameless(&self.credential_command) {
             return Err("`credential_command` begins with an empty word");
+        }
+        if is_nameless(&self.base_url_command) {
+            return Err("`base_url_command` begins with an empty word");
+        }
+        if let Some(prices) = &self.prices {
+            prices.check()?;
         }
         if !self.ca_file.iter().all(|path| path.starts_with('/')) {
             return Err("`ca_file` must be an absolute path");
@@ -168,6 +234,9 @@ pub struct HarnessConfig {
     pub protected_roots: Vec<String>,
     #[serde(default)]
     pub retention: Retention,
+    /// Seconds of nothing at all after which a backend whose work is committed counts as lingering.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle_seconds: Option<u64>,
     /// Model providers by name. A lane's environment chooses one; without a choice it is `local`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub providers: BTreeMap<String, ProviderConfig>,
@@ -261,6 +330,15 @@ mod tests {
         assert_eq!(check("{credential_command: [credctl, get, model]}"), "ok");
         insta::assert_snapshot!(check("{key_env: A, credential_command: [b]}"), @"providers.local: names both `key_env` and `credential_command`; a key has one source");
         insta::assert_snapshot!(check("{key_env: sk-12}"), @"providers.local: `key_env` must be the name of an environment variable, never a key");
+        assert_eq!(
+            check(
+                "{base_url_command: [reader, url], prices: {as_of: '2026-11-01', models: {m: {input: 3, output: 15, cached_input: 0.3}}}}"
+            ),
+            "ok"
+        );
+        insta::assert_snapshot!(check("{base_url_command: ['']}"), @"providers.local: `base_url_command` begins with an empty word");
+        insta::assert_snapshot!(check("{prices: {as_of: today, models: {}}}"), @"providers.local: `prices.as_of` must be a day such as 2026-11-01");
+        insta::assert_snapshot!(check("{prices: {as_of: '2026-11-01', models: {m: {input: -1, output: 1}}}}"), @"providers.local: a price is not between 0 and 1,000,000 for a million tokens");
         insta::assert_snapshot!(check("{ca_file: ca.pem}"), @"providers.local: `ca_file` must be an absolute path");
     }
 }

@@ -14,13 +14,17 @@ use crate::time::Utc;
 use crate::verification::{CommandResult, Verification};
 use crate::words::{Action, FaultClass, Lane, MutationMode, RunStatus, Stage};
 
+mod activity;
 mod backend;
+mod model;
 mod pipeline;
 
+pub use activity::{ActivityKind, BackendActivity};
 pub use backend::{
-    AgentWords, BackendFinished, BackendStarted, BackendStop, BackendText, ModelTraffic,
-    OutputCapped, ProviderFault, ReviewVerdict, RootsCheck, SaidEnd, TokenUsage,
+    AgentWords, BackendFinished, BackendStarted, BackendStop, BackendText, OutputCapped,
+    ReviewVerdict, RootsCheck, SaidEnd,
 };
+pub use model::{Cost, ModelProbe, ModelTraffic, ModelUsage, ProviderFault, TokenUsage};
 pub use pipeline::{EventFileFault, PhaseStatus, PhaseWords, PipelinePhase, PipelineWords};
 
 wire_const! {
@@ -91,6 +95,9 @@ events! {
     SetupCompleted(SetupCompleted) = "setup.completed",
     BackendStarted(BackendStarted) = "backend.started",
     BackendPlan(BackendText) = "backend.plan",
+    BackendActivity(BackendActivity) = "backend.activity",
+    ModelProbed(ModelProbe) = "model.probed",
+    ModelUsage(ModelUsage) = "model.usage",
     BackendOutputCapped(OutputCapped) = "backend.output.capped",
     BackendFinished(BackendFinished) = "backend.finished",
     PatchApplied(PatchApplied) = "patch.applied",

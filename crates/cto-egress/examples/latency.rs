@@ -92,6 +92,7 @@ fn main() {
         wires: Wire::ALL.to_vec(),
         model: None,
         budget: Budget::default(),
+        prices: None,
         deadlines: Deadlines::default(),
     };
     let forwarder =

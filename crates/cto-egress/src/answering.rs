@@ -16,6 +16,7 @@ pub(crate) fn failure(end: ExchangeEnd) -> (u16, &'static str) {
             502,
             "the model endpoint's certificate does not vouch for its name",
         ),
+        ExchangeEnd::KeyUnavailable => (502, "there is no key for the model endpoint"),
         ExchangeEnd::Stopped => (503, "the run is over"),
         ExchangeEnd::Answered
         | ExchangeEnd::Refused

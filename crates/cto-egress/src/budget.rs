@@ -13,6 +13,15 @@ pub struct Budget {
     pub bytes: Option<u64>,
     /// Held before each request; while it is set, requests go one after the other.
     pub tokens: Option<u64>,
+    /// In parts of the currency, held as tokens are. It needs prices.
+    pub cost: Option<u64>,
+}
+
+impl Budget {
+    /// Whether what one request used must be known before the next.
+    pub(crate) const fn takes_turns(&self) -> bool {
+        self.tokens.is_some() || self.cost.is_some()
+    }
 }
 
 /// One cap by name.
@@ -22,6 +31,7 @@ pub enum BudgetName {
     Requests,
     Bytes,
     Tokens,
+    Cost,
 }
 
 /// A cap that was reached and refused or cut something.
@@ -40,6 +50,7 @@ impl BudgetName {
             Self::Requests => "requests",
             Self::Bytes => "bytes",
             Self::Tokens => "tokens",
+            Self::Cost => "cost",
         }
     }
 
@@ -48,13 +59,16 @@ impl BudgetName {
             Self::Requests => Refusal::BudgetRequests,
             Self::Bytes => Refusal::BudgetBytes,
             Self::Tokens => Refusal::BudgetTokens,
+            Self::Cost => Refusal::BudgetCost,
         }
     }
 }
 
-/// Returns the caps among these that could not be held with these calls on offer.
+/// Returns the caps among these that could not be held with these calls on offer, and with prices or without.
 #[must_use]
-pub fn unmeterable(budget: &Budget, apis: &[Api]) -> Vec<BudgetName> {
-    let blind = budget.tokens.is_some() && !apis.iter().all(|api| api.meters_tokens());
-    blind.then_some(BudgetName::Tokens).into_iter().collect()
+pub fn unmeterable(budget: &Budget, apis: &[Api], has_prices: bool) -> Vec<BudgetName> {
+    let is_blind = !apis.iter().all(|api| api.meters_tokens());
+    let tokens = (budget.tokens.is_some() && is_blind).then_some(BudgetName::Tokens);
+    let cost = (budget.cost.is_some() && (is_blind || !has_prices)).then_some(BudgetName::Cost);
+    tokens.into_iter().chain(cost).collect()
 }

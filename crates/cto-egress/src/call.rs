@@ -1,6 +1,7 @@
 //! A request on its way: sent to the upstream, its answer passed on piece by piece, and what it came to.
 
 use std::io::{self, Write};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use cto_contract::event::ProviderFault;
@@ -8,9 +9,9 @@ use cto_contract::event::ProviderFault;
 use crate::answer_reader::{AnswerFacts, AnswerReader};
 use crate::answering::head_of;
 use crate::api::Work;
-use crate::conceal::KeyMask;
 use crate::exchange::{Ending, Visit};
 use crate::forwarder::Shared;
+use crate::keys::CurrentKey;
 use crate::link::Link;
 use crate::outgoing::Outgoing;
 use crate::pieces::{Piece, Pieces, read_answer, read_fault};
@@ -58,44 +59,68 @@ impl<'v> Call<'v> {
     }
 
     fn ask(&mut self, agent: &mut Socket) -> Ending {
+        let keys = &self.shared.route.upstream.keys;
+        let mut key = match keys.current() {
+            Ok(key) => key,
+            Err(_) if self.shared.is_over.load(Ordering::Acquire) => {
+                return Ending::Over(ExchangeEnd::Stopped);
+            }
+            Err(_) => return Ending::Failed(ExchangeEnd::KeyUnavailable),
+        };
+        loop {
+            let (mut link, answer, rest) = match self.send(key.as_ref()) {
+                Ok(answered) => answered,
+                Err(ending) => return ending,
+            };
+            let number = key.as_ref().map(|key| key.number);
+            if answer.status == 401
+                && let Some(next) = number.and_then(|number| keys.after_refusal(number))
+            {
+                // Before the agent sees anything of it: short-lived keys are the harness's affair.
+                self.visit.exchange.key_renewed = true;
+                key = Some(next);
+                continue;
+            }
+            if let Some(number) = number.filter(|_| answer.status < 400) {
+                keys.was_accepted(number);
+            }
+            // Errors are short, and a list of models is: they are read whole, so that they can be looked at.
+            if answer.status >= 400 || self.outgoing.api.work() != Work::Generates {
+                return self.pass_whole(agent, &mut link, &answer, rest);
+            }
+            let reader = AnswerReader::new(self.outgoing.wire, answer.is_event_stream);
+            self.reader = Some(reader);
+            return self.pass_pieces(agent, &mut link, &answer, rest);
+        }
+    }
+
+    /// Sends the request and waits for the head of its answer.
+    fn send(&mut self, key: Option<&CurrentKey>) -> Result<(Link, Answer, Vec<u8>), Ending> {
         let deadlines = self.shared.deadlines;
-        let link = self
-            .shared
-            .route
-            .connect(&self.shared.stop, deadlines.connect);
-        let mut link = match link {
+        let route = &self.shared.route;
+        let mut link = match route.connect(&self.shared.stop, deadlines.connect) {
             Ok(link) => link,
-            Err(error) if is_stop(&error) => return Ending::Over(ExchangeEnd::Stopped),
-            Err(error) => return Ending::Failed(connect_fault(&error)),
+            Err(error) if is_stop(&error) => return Err(Ending::Over(ExchangeEnd::Stopped)),
+            Err(error) => return Err(Ending::Failed(connect_fault(&error))),
         };
         let bytes = self.outgoing.body.len() as u64;
         if !self.shared.meter.pass(bytes, 0) {
-            return Ending::Refused(Refusal::BudgetBytes);
+            return Err(Ending::Refused(Refusal::BudgetBytes));
         }
-        self.visit.exchange.request_bytes = bytes;
-        let upstream = &self.shared.route.upstream;
+        self.visit.exchange.request_bytes += bytes;
         let sent = self
             .outgoing
-            .send(&mut link, upstream, upstream.key.as_ref());
+            .send(&mut link, &route.upstream, key.map(|key| &key.key));
         if let Err(error) = sent {
-            return Ending::Failed(read_fault(&error));
+            return Err(Ending::Failed(read_fault(&error)));
         }
         self.is_sent = true;
         self.heard_at = Instant::now();
         link.socket().be_patient(deadlines.answer);
-        let (answer, rest) = match read_answer(&mut link) {
-            Ok(read) => read,
-            Err(end) => return Ending::Failed(end),
-        };
+        let (answer, rest) = read_answer(&mut link).map_err(Ending::Failed)?;
         self.heard_at = Instant::now();
         link.socket().be_patient(deadlines.idle);
-        // Errors are short, and a list of models is: they are read whole, so that they can be looked at.
-        if answer.status >= 400 || self.outgoing.api.work() != Work::Generates {
-            return self.pass_whole(agent, &mut link, &answer, rest);
-        }
-        let reader = AnswerReader::new(self.outgoing.wire, answer.is_event_stream);
-        self.reader = Some(reader);
-        self.pass_pieces(agent, &mut link, &answer, rest)
+        Ok((link, answer, rest))
     }
 
     fn pass_whole(
@@ -117,9 +142,11 @@ impl<'v> Call<'v> {
                 return Ending::Failed(ExchangeEnd::UpstreamMalformed);
             }
         }
-        let names_endpoint = self.shared.telling.is_in(&body);
+        let keys = &self.shared.route.upstream.keys;
+        let is_telling = |text: &[u8]| self.shared.telling.is_in(text) || keys.are_in(text);
+        let names_endpoint = is_telling(&body);
         let mut headers = answer.headers.clone();
-        headers.retain(|(_, value)| !self.shared.telling.is_in(value.as_bytes()));
+        headers.retain(|(_, value)| !is_telling(value.as_bytes()));
         if names_endpoint {
             headers.retain(|(name, _)| *name != "content-type");
             let words = "the model endpoint's answer named the endpoint and was left out";
@@ -156,8 +183,7 @@ impl<'v> Call<'v> {
         answer: &Answer,
         rest: Vec<u8>,
     ) -> Ending {
-        let key = self.shared.route.upstream.key.as_ref();
-        let mut mask = KeyMask::new(key.map(|key| key.reveal()));
+        let mut mask = self.shared.route.upstream.keys.mask();
         let head = head_of(answer.status, &answer.headers, answer.framing, false);
         self.visit.exchange.status = answer.status;
         if let Err(error) = agent.write_all(&head) {
@@ -240,9 +266,10 @@ impl<'v> Call<'v> {
         exchange.usage = facts.usage;
         exchange.answered_by = facts.model;
         exchange.fault = fault;
+        let usage = exchange.usage.as_ref();
         self.shared
             .meter
-            .leave(exchange.tokens, exchange.tokens_at_most);
+            .leave(exchange.tokens, usage, exchange.tokens_at_most);
     }
 
     /// What the provider did wrong. Only where a model was to answer: nothing else is what it is there for.

@@ -27,44 +27,47 @@ impl fmt::Debug for Telling {
     }
 }
 
-/// Overwrites a key in a stream, also where it lies across pieces.
+/// Overwrites keys in a stream, also where they lie across pieces.
 ///
-/// Only bytes that could be the beginning of the key are held back, so the end of an event is never late.
+/// Only bytes that could be the beginning of a key are held back, so the end of an event is never late.
 pub(crate) struct KeyMask {
-    key: Vec<u8>,
+    keys: Vec<Vec<u8>>,
     held: Vec<u8>,
 }
 
 impl KeyMask {
-    pub(crate) fn new(key: Option<&str>) -> Self {
+    pub(crate) fn new<'k>(keys: impl IntoIterator<Item = &'k [u8]>) -> Self {
+        let keys = keys.into_iter().filter(|key| !key.is_empty());
         Self {
-            key: key.unwrap_or_default().as_bytes().to_vec(),
+            keys: keys.map(<[u8]>::to_vec).collect(),
             held: Vec::new(),
         }
     }
 
     /// Takes bytes and returns those that are settled.
     pub(crate) fn push(&mut self, bytes: Vec<u8>) -> Vec<u8> {
-        if self.key.is_empty() {
+        if self.keys.is_empty() {
             return bytes;
         }
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(&bytes);
-        let size = self.key.len();
-        let mut at = 0;
-        while let Some(window) = all.get(at..at + size) {
-            if window == self.key {
-                all[at..at + size].fill(MASK);
-                at += size;
-            } else {
-                at += 1;
+        for key in &self.keys {
+            let mut at = 0;
+            while let Some(window) = all.get(at..at + key.len()) {
+                if window == key {
+                    all[at..at + key.len()].fill(MASK);
+                    at += key.len();
+                } else {
+                    at += 1;
+                }
             }
         }
-        let longest = all.len().min(size - 1);
-        let open = (1..=longest)
-            .rev()
-            .find(|&count| all.ends_with(&self.key[..count]))
-            .unwrap_or(0);
+        let open = |key: &Vec<u8>| {
+            let longest = all.len().min(key.len() - 1);
+            let mut counts = (1..=longest).rev();
+            counts.find(|&count| all.ends_with(&key[..count]))
+        };
+        let open = self.keys.iter().filter_map(open).max().unwrap_or(0);
         self.held = all.split_off(all.len() - open);
         all
     }
@@ -87,7 +90,7 @@ mod tests {
             before in "[a-z]{0,20}", after in "[a-z]{0,20}", size in 1_usize..12,
         ) {
             let text = format!("{before}sk-sk-9{after}sk-");
-            let mut mask = KeyMask::new(Some("sk-sk-9"));
+            let mut mask = KeyMask::new([b"other-key".as_slice(), b"sk-sk-9"]);
             let mut out = Vec::new();
             for piece in text.as_bytes().chunks(size) {
                 out.extend(mask.push(piece.to_vec()));
@@ -99,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_end_of_an_event_is_not_held_back() {
-        let mut mask = KeyMask::new(Some("sk-123456789"));
+        let mut mask = KeyMask::new([b"sk-123456789".as_slice()]);
         assert_eq!(mask.push(b"data: x\n\n".to_vec()), b"data: x\n\n");
     }
 

@@ -81,6 +81,7 @@ impl Visit {
                 model: None,
                 answered_by: None,
                 streamed: false,
+                key_renewed: false,
                 millis: 0,
             },
         }

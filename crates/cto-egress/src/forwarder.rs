@@ -16,6 +16,7 @@ use crate::conceal::Telling;
 use crate::exchange::{self, Visit};
 use crate::link::Route;
 use crate::meter::Meter;
+use crate::prices::Prices;
 use crate::record::Traffic;
 use crate::request::Doorway;
 use crate::room::Room;
@@ -63,7 +64,20 @@ pub struct Terms {
     /// The one model that may be asked for; any where none is named.
     pub model: Option<String>,
     pub budget: Budget,
+    /// What tokens of the model cost; none where nobody knows.
+    pub prices: Option<Prices>,
     pub deadlines: Deadlines,
+}
+
+/// Where a forwarder stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    pub requests: u64,
+    pub tokens_at_most: u64,
+    /// Requests that are not answered yet.
+    pub in_flight: u64,
+    /// A budget refused or cut something.
+    pub is_spent: bool,
 }
 
 /// Why there is no forwarder.
@@ -117,8 +131,7 @@ impl Forwarder {
             set.map_err(failed("prepare its listener"))?;
         }
         let (stop, alive) = io::pipe().map_err(failed("make its stop sign"))?;
-        let mut telling = route.telling_words();
-        telling.extend(route.upstream.key.iter().map(|key| key.reveal().to_owned()));
+        let telling = route.telling_words();
         let shared = Arc::new(Shared {
             route,
             door: Doorway {
@@ -127,7 +140,7 @@ impl Forwarder {
             },
             model: terms.model,
             deadlines: terms.deadlines,
-            meter: Meter::new(terms.budget),
+            meter: Meter::new(terms.budget, terms.prices),
             room: Room::default(),
             stop: Arc::new(stop),
             is_over: AtomicBool::new(false),
@@ -149,6 +162,12 @@ impl Forwarder {
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         self.shared.meter.traffic()
+    }
+
+    /// Returns where it stands, for whoever looks often.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.shared.meter.standing()
     }
 
     /// Ends all connections and threads, and returns what passed.

@@ -3,7 +3,11 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cto_contract::event::TokenUsage;
+
 use crate::budget::{Budget, BudgetHit, BudgetName};
+use crate::forwarder::Standing;
+use crate::prices::Prices;
 use crate::record::{EXCHANGES_MAX, Exchange, Traffic};
 
 /// How often a request that waits for its turn looks whether all is over.
@@ -12,6 +16,7 @@ const TURN_LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Meter {
     budget: Budget,
+    prices: Option<Prices>,
     state: Mutex<State>,
     turn: Condvar,
 }
@@ -20,6 +25,7 @@ pub(crate) struct Meter {
 struct State {
     traffic: Traffic,
     tokens_known: u64,
+    cost_known: u64,
     unmeasured: u64,
     in_flight: u64,
 }
@@ -32,9 +38,10 @@ pub(crate) enum NotAdmitted {
 }
 
 impl Meter {
-    pub(crate) fn new(budget: Budget) -> Self {
+    pub(crate) fn new(budget: Budget, prices: Option<Prices>) -> Self {
         Self {
             budget,
+            prices,
             state: Mutex::default(),
             turn: Condvar::new(),
         }
@@ -49,7 +56,7 @@ impl Meter {
     pub(crate) fn enter(&self, is_over: &dyn Fn() -> bool) -> Result<(), NotAdmitted> {
         let mut state = self.state();
         // What the request before used must be known before the next one.
-        while self.budget.tokens.is_some() && state.in_flight > 0 {
+        while self.budget.takes_turns() && state.in_flight > 0 {
             if is_over() {
                 return Err(NotAdmitted::Stopped);
             }
@@ -63,6 +70,7 @@ impl Meter {
                 self.budget.tokens,
                 traffic.tokens_at_most,
             ),
+            (BudgetName::Cost, self.budget.cost, traffic.cost_at_most),
             (
                 BudgetName::Bytes,
                 self.budget.bytes,
@@ -76,7 +84,7 @@ impl Meter {
             };
             let seen = match budget {
                 BudgetName::Requests => used + 1,
-                BudgetName::Bytes | BudgetName::Tokens => used,
+                BudgetName::Bytes | BudgetName::Tokens | BudgetName::Cost => used,
             };
             state.hit(budget, allowed, seen);
             return Err(NotAdmitted::Budget(budget));
@@ -86,9 +94,24 @@ impl Meter {
         Ok(())
     }
 
-    /// Ends what [`Meter::enter`] began. `known` are the tokens that the answer named, `at_most` what is counted.
-    pub(crate) fn leave(&self, known: Option<u64>, at_most: u64) {
+    /// Ends what [`Meter::enter`] began. `known` are the tokens that the answer named, with their kinds where it named those
+    /// too; `at_most` is what is counted.
+    pub(crate) fn leave(&self, known: Option<u64>, usage: Option<&TokenUsage>, at_most: u64) {
         let mut state = self.state();
+        if let Some(prices) = &self.prices {
+            let cost = match known {
+                Some(total) => prices.of(usage.unwrap_or(&TokenUsage::default()), total),
+                None => at_most.saturating_mul(prices.most()),
+            };
+            if known.is_some() {
+                state.cost_known = state.cost_known.saturating_add(cost);
+            }
+            state.traffic.cost_at_most = state.traffic.cost_at_most.saturating_add(cost);
+            let used = state.traffic.cost_at_most;
+            if let Some(allowed) = self.budget.cost.filter(|&allowed| used > allowed) {
+                state.hit(BudgetName::Cost, allowed, used);
+            }
+        }
         state.in_flight -= 1;
         match known {
             Some(tokens) => state.tokens_known = state.tokens_known.saturating_add(tokens),
@@ -133,10 +156,21 @@ impl Meter {
         }
     }
 
+    pub(crate) fn standing(&self) -> Standing {
+        let state = self.state();
+        Standing {
+            requests: state.traffic.requests,
+            tokens_at_most: state.traffic.tokens_at_most,
+            in_flight: state.in_flight,
+            is_spent: !state.traffic.hits.is_empty(),
+        }
+    }
+
     pub(crate) fn traffic(&self) -> Traffic {
         let state = self.state();
         Traffic {
             tokens: (state.unmeasured == 0).then_some(state.tokens_known),
+            cost: (state.unmeasured == 0 && self.prices.is_some()).then_some(state.cost_known),
             ..state.traffic.clone()
         }
     }
@@ -163,11 +197,15 @@ mod tests {
 
     fn meter(requests: u64, bytes: u64, tokens: u64) -> Meter {
         let cap = |n: u64| (n > 0).then_some(n);
-        Meter::new(Budget {
-            requests: cap(requests),
-            bytes: cap(bytes),
-            tokens: cap(tokens),
-        })
+        Meter::new(
+            Budget {
+                requests: cap(requests),
+                bytes: cap(bytes),
+                tokens: cap(tokens),
+                cost: None,
+            },
+            None,
+        )
     }
 
     fn over(budget: BudgetName) -> Result<(), NotAdmitted> {
@@ -187,14 +225,14 @@ mod tests {
         let never = || false;
         let by_requests = meter(1, 0, 0);
         assert_eq!(by_requests.enter(&never), Ok(()));
-        by_requests.leave(Some(5), 5);
+        by_requests.leave(Some(5), None, 5);
         assert_eq!(hits(&by_requests), "", "used up is not yet exceeded");
         assert_eq!(by_requests.enter(&never), over(BudgetName::Requests));
         assert_eq!(hits(&by_requests), "requests 2/1");
 
         let by_tokens = meter(0, 0, 10);
         assert_eq!(by_tokens.enter(&never), Ok(()));
-        by_tokens.leave(Some(10), 10);
+        by_tokens.leave(Some(10), None, 10);
         assert_eq!(hits(&by_tokens), "");
         assert_eq!(by_tokens.enter(&never), over(BudgetName::Tokens));
         assert_eq!(hits(&by_tokens), "tokens 10/10");
@@ -211,10 +249,41 @@ mod tests {
     fn an_answer_without_a_count_makes_the_sum_unknown_and_still_counts() {
         let meter = meter(0, 0, 100);
         meter.enter(&|| false).unwrap();
-        meter.leave(None, 120);
+        meter.leave(None, None, 120);
         let traffic = meter.traffic();
         assert_eq!((traffic.tokens, traffic.tokens_at_most), (None, 120));
         assert_eq!(hits(&meter), "tokens 120/100");
+    }
+
+    #[test]
+    fn a_budget_of_money_stops_the_next_request_and_what_is_not_measured_costs_the_most() {
+        let budget = Budget {
+            cost: Some(100),
+            ..Budget::default()
+        };
+        let prices = Prices {
+            input: 1,
+            cached_input: 1,
+            cache_write: 1,
+            output: 5,
+        };
+        let meter = Meter::new(budget, Some(prices));
+        let usage = TokenUsage {
+            input: 50,
+            output: 10,
+            ..TokenUsage::default()
+        };
+        meter.enter(&|| false).unwrap();
+        meter.leave(Some(60), Some(&usage), 60);
+        assert_eq!(hits(&meter), "");
+        assert_eq!(meter.enter(&|| false), over(BudgetName::Cost));
+        assert_eq!(hits(&meter), "cost 100/100");
+        assert_eq!(meter.traffic().cost, Some(100));
+        let blind = Meter::new(Budget::default(), Some(prices));
+        blind.enter(&|| false).unwrap();
+        blind.leave(None, None, 30);
+        let traffic = blind.traffic();
+        assert_eq!((traffic.cost, traffic.cost_at_most), (None, 150));
     }
 
     #[test]

@@ -52,6 +52,9 @@ pub struct Exchange {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
     pub streamed: bool,
+    /// Its key was refused and renewed before it was answered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub key_renewed: bool,
     pub millis: u64,
 }
 
@@ -66,6 +69,8 @@ pub enum ExchangeEnd {
     ConnectionRefused,
     Unreachable,
     BadCertificate,
+    /// Whoever gives out the keys gave none.
+    KeyUnavailable,
     /// The upstream was silent for too long.
     UpstreamSilent,
     UpstreamMalformed,
@@ -85,6 +90,7 @@ impl ExchangeEnd {
             Self::ConnectionRefused => Some(ProviderFault::Refused),
             Self::Unreachable => Some(ProviderFault::Unreachable),
             Self::BadCertificate => Some(ProviderFault::Certificate),
+            Self::KeyUnavailable => Some(ProviderFault::Auth),
             Self::UpstreamSilent => Some(ProviderFault::Silent),
             Self::UpstreamMalformed => Some(ProviderFault::Malformed),
             Self::UpstreamRedirect => Some(ProviderFault::Redirect),
@@ -117,6 +123,9 @@ pub struct Traffic {
     /// `None` when an answer did not name its tokens.
     pub tokens: Option<u64>,
     pub tokens_at_most: u64,
+    /// In parts of the currency; `None` without prices, and when an answer did not name its tokens.
+    pub cost: Option<u64>,
+    pub cost_at_most: u64,
     /// The same by kind, of the answers that name them.
     pub usage: TokenUsage,
     /// How often the provider did what wrong.

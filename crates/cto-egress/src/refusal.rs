@@ -102,6 +102,7 @@ refusals! {
     BudgetRequests = "budget_requests" 429 "the run's budget of requests is used up",
     BudgetBytes = "budget_bytes" 429 "the run's budget of bytes is used up",
     BudgetTokens = "budget_tokens" 429 "the run's budget of tokens is used up",
+    BudgetCost = "budget_cost" 429 "the run's budget of money is used up",
 }
 
 #[cfg(test)]

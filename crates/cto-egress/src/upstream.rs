@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 
+use crate::keys::Keys;
 use crate::secret::Secret;
 
 const URL_BYTES_MAX: usize = 2 * 1024;
@@ -18,7 +19,7 @@ pub struct Upstream {
     pub(crate) port: u16,
     /// Empty, or begins with a slash and does not end with one.
     pub(crate) base_path: String,
-    pub(crate) key: Option<Secret>,
+    pub(crate) keys: Keys,
     pub(crate) authorities: Authorities,
     url: String,
 }
@@ -89,7 +90,7 @@ impl Upstream {
             host: host.to_ascii_lowercase(),
             port,
             base_path: base_path.to_owned(),
-            key: None,
+            keys: Keys::default(),
             authorities: Authorities::System,
             url: url.to_owned(),
         })
@@ -98,7 +99,13 @@ impl Upstream {
     /// Adds the key that every request carries as its bearer.
     #[must_use]
     pub fn with_key(self, key: Option<Secret>) -> Self {
-        Self { key, ..self }
+        self.with_keys(Keys::fixed(key))
+    }
+
+    /// Adds where the keys come from.
+    #[must_use]
+    pub fn with_keys(self, keys: Keys) -> Self {
+        Self { keys, ..self }
     }
 
     #[must_use]
@@ -148,7 +155,7 @@ impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Upstream")
             .field("is_tls", &self.is_tls)
-            .field("has_key", &self.key.is_some())
+            .field("has_key", &self.keys.are_there())
             .finish_non_exhaustive()
     }
 }

@@ -17,6 +17,7 @@ pub mod ladder;
 pub mod landing;
 pub mod leftovers;
 pub mod lifecycle;
+pub mod lingering;
 pub mod operators;
 pub mod order;
 pub mod outputs;

@@ -9,9 +9,9 @@ use cto_contract::blocker::{Blocker, BlockerCode, Moment, status_of};
 use cto_contract::comparison::BaselineComparison;
 use cto_contract::event::{
     ApprovalConsumed, BackendFinished, DiffChecked, EligibilityDecided, EventKind, EventType,
-    GateBlocked, LogRewritten, PatchApplied, PlanUpdated, RunCompleted, RunEvent, RunRecovered,
-    RunStarted, SandboxDenied, SetupCompleted, SourceChecked, Step, TaskContractCreated,
-    VerificationCompleted,
+    GateBlocked, LogRewritten, ModelProbe, PatchApplied, PlanUpdated, RunCompleted, RunEvent,
+    RunRecovered, RunStarted, SandboxDenied, SetupCompleted, SourceChecked, Step,
+    TaskContractCreated, VerificationCompleted,
 };
 use cto_contract::ids::{CaseId, RunId};
 use cto_contract::lanes::{BaselineChecks, LadderRule};
@@ -35,6 +35,8 @@ pub struct RunState {
     pub started: RunStarted,
     pub contract: Option<TaskContractCreated>,
     pub eligibility: Option<EligibilityDecided>,
+    /// What the model answered before anything was started.
+    pub model_probe: Option<ModelProbe>,
     pub gate_blocked: Option<GateBlocked>,
     pub plan: Option<PlanUpdated>,
     /// What was decided about an approval; none while nobody has.
@@ -99,6 +101,7 @@ impl RunState {
             started: started.clone(),
             contract: None,
             eligibility: None,
+            model_probe: None,
             gate_blocked: None,
             plan: None,
             approval: None,
@@ -156,6 +159,7 @@ impl RunState {
             }
             EventKind::TaskContractCreated(data) => self.contract = Some(data.clone()),
             EventKind::EligibilityDecided(data) => self.eligibility = Some(data.clone()),
+            EventKind::ModelProbed(data) => self.model_probe = Some(data.clone()),
             EventKind::BackendGateBlocked(data) => self.gate_blocked = Some(data.clone()),
             EventKind::PlanUpdated(data) => self.plan = Some(data.clone()),
             EventKind::SetupCompleted(data) => self.setup = Some(data.clone()),
@@ -201,6 +205,8 @@ impl RunState {
             EventKind::LogRewritten(data) => self.rewritten.push(data.clone()),
             EventKind::ApprovalRequested(_)
             | EventKind::BackendPlan(_)
+            | EventKind::BackendActivity(_)
+            | EventKind::ModelUsage(_)
             | EventKind::BackendOutputCapped(_) => {}
         }
         self.last_at = event.ts;

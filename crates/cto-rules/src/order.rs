@@ -131,6 +131,9 @@ fn place(event: EventType) -> Option<u8> {
         EventType::SetupCompleted
         | EventType::SourceChecked
         | EventType::BackendPlan
+        | EventType::BackendActivity
+        | EventType::ModelProbed
+        | EventType::ModelUsage
         | EventType::BackendOutputCapped
         | EventType::SandboxDenied
         | EventType::LimitExceeded

@@ -370,7 +370,9 @@ impl Checker {
                     }
                     // The recorder has a bound of its own.
                     SandboxMessage::Attempt(attempt) => attempts.push(attempt.clone()),
-                    SandboxMessage::Started | SandboxMessage::Tick { .. } => {}
+                    SandboxMessage::Started
+                    | SandboxMessage::Activity(_)
+                    | SandboxMessage::Tick { .. } => {}
                 });
         log.finish()?;
         let said = read_text(&output)?;

@@ -112,7 +112,7 @@ pub(crate) fn open(
 
 /// Caps that nobody could hold while a model is asked: there is no price list.
 pub(crate) fn unmeterable(limits: &cto_contract::task::Limits) -> Vec<String> {
-    let blind = cto_egress::unmeterable(&budget(limits), Api::ALL);
+    let blind = cto_egress::unmeterable(&budget(limits), Api::ALL, false);
     let blind = blind.into_iter().map(|name| name.as_str().to_owned());
     let cost = limits.cost.map(|_| "cost".to_owned());
     blind.chain(cost).collect()
@@ -123,6 +123,7 @@ pub(crate) fn budget(limits: &cto_contract::task::Limits) -> Budget {
         requests: limits.requests,
         bytes: None,
         tokens: limits.tokens,
+        cost: None,
     }
 }
 

@@ -10,6 +10,7 @@ mod fake_baseline;
 mod plan;
 mod prepare;
 mod setup;
+mod supervision;
 mod verification;
 
 pub(crate) use authority::{Eligible, Permission, contract, eligibility};

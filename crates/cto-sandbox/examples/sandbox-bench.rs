@@ -113,7 +113,10 @@ mod linux {
             SandboxMessage::Output(Stream::Stderr, bytes) => {
                 drop(std::io::stderr().write_all(bytes))
             }
-            SandboxMessage::Attempt(_) | SandboxMessage::Started | SandboxMessage::Tick { .. } => {}
+            SandboxMessage::Attempt(_)
+            | SandboxMessage::Started
+            | SandboxMessage::Activity(_)
+            | SandboxMessage::Tick { .. } => {}
         };
         launcher
             .launch(request, &stop, &mut listener)

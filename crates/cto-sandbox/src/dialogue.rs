@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::activity::Activity;
 use crate::attempt::Attempt;
 use crate::message::{Listener, Replies, SandboxMessage, TICK_INTERVAL};
 use crate::outcome::Stream;
@@ -40,6 +41,10 @@ impl<'l> Dialogue<'l> {
 
     pub(crate) fn output(&mut self, stream: Stream, bytes: &[u8]) {
         self.send(SandboxMessage::Output(stream, bytes));
+    }
+
+    pub(crate) fn activity(&mut self, activity: Activity) {
+        self.send(SandboxMessage::Activity(activity));
     }
 
     pub(crate) fn attempt(&mut self, attempt: &Attempt) {

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
+use crate::activity::{self, Activity};
 use crate::canary::Plan;
 use crate::limit_hit::{LimitHit, LimitName};
 use crate::mounts::failure;
@@ -22,7 +23,7 @@ use crate::request::Stdin;
 use crate::stdin;
 use crate::sys::{self, Notice};
 use crate::tree_watch::TreeWatch;
-use crate::wire::{self, Ended, Failure, KILL, Message, RlimitPolicy, Step, TERMINATE};
+use crate::wire::{self, Ended, Failure, KILL, LOOK, Message, RlimitPolicy, Step, TERMINATE};
 
 /// How often a subreaper looks for descendants that have just become its children while it kills.
 const KILL_ROUND: Duration = Duration::from_millis(5);
@@ -264,10 +265,22 @@ impl Supervisor<'_> {
             match *byte {
                 TERMINATE => self.terminate(),
                 KILL => self.kill_tree(),
+                LOOK => say(self.control, &Message::Activity(self.activity())),
                 _ => return Err(io::ErrorKind::InvalidData.into()),
             }
         }
         Ok(())
+    }
+
+    /// What the processes do that this one answers for.
+    fn activity(&self) -> Activity {
+        let me = rustix::process::getpid().as_raw_nonzero().get();
+        let command = self.payload.as_raw_nonzero().get();
+        let parents = processes();
+        let is_own = |pid: i32| self.class.has_init() || descends(pid, me, &parents);
+        let own = parents.iter().map(|(pid, _)| *pid);
+        let own = own.filter(|pid| *pid != me && is_own(*pid));
+        activity::of(command, own)
     }
 
     fn terminate(&mut self) {

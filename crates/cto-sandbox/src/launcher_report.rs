@@ -1,5 +1,6 @@
 //! What launcher and init have said so far, understood line by line.
 
+use crate::activity::Activity;
 use crate::attempt::{Attempt, Recorded};
 use crate::error::LaunchError;
 use crate::facts::{Facts, Refusal};
@@ -17,6 +18,8 @@ pub(crate) struct LauncherReport {
     pub(crate) is_listening: bool,
     pub(crate) started: bool,
     pub(crate) failure: Option<Failure>,
+    /// Not yet handed on.
+    pub(crate) activity: Option<Activity>,
     pub(crate) ended: Option<Ended>,
     /// Not yet handed on.
     pub(crate) attempts: Vec<Attempt>,
@@ -34,6 +37,7 @@ impl LauncherReport {
             is_listening: false,
             started: false,
             failure: None,
+            activity: None,
             ended: None,
             attempts: Vec::new(),
             recorded: None,
@@ -72,6 +76,7 @@ impl LauncherReport {
             Message::Started => self.started = true,
             // The first: one failure brings about others.
             Message::Failed(failure) => self.failure = self.failure.take().or(Some(failure)),
+            Message::Activity(activity) => self.activity = Some(activity),
             Message::Ended(ended) => self.ended = Some(ended),
             Message::Attempted(attempt) => self.attempts.push(attempt),
             Message::Recorded(recorded) => self.recorded = Some(recorded),

@@ -10,6 +10,7 @@
 //!
 //! A binary that launches calls [`launcher_entry`] first in its `main`: the launcher is that binary, executed again, single-threaded.
 
+mod activity;
 mod attempt;
 mod endpoint;
 mod error;
@@ -87,6 +88,7 @@ mod unprivileged;
 #[cfg(target_os = "linux")]
 mod wire;
 
+pub use activity::Activity;
 pub use attempt::{
     ARGUMENT_BYTES_MAX, ARGUMENTS_MAX, Attempt, AttemptKind, Recorded, Recorder, TARGET_BYTES_MAX,
 };

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::activity::Activity;
 use crate::attempt::Attempt;
 use crate::outcome::{StopCause, Stream};
 
@@ -23,6 +24,8 @@ pub enum SandboxMessage<'a> {
     Attempt(&'a Attempt),
     /// Comes every [`TICK_INTERVAL`] once the command has started, so that a dialogue can time out.
     Tick { since_start: Duration },
+    /// What the tree does: the answer to [`Replies::look`].
+    Activity(Activity),
 }
 
 /// Hears what a launch tells, and may answer. A panic in it leaves nothing of the tree behind.
@@ -35,6 +38,7 @@ pub struct Replies {
     stdin: StdinState,
     dropped_bytes: u64,
     end: Option<StopCause>,
+    wants_look: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +82,11 @@ impl Replies {
     pub fn finish(&mut self) {
         self.end.get_or_insert(StopCause::Finished);
     }
+
+    /// Asks what the tree does. The answer is a [`SandboxMessage::Activity`]; none comes where the tree can't be seen.
+    pub fn look(&mut self) {
+        self.wants_look = true;
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -96,12 +105,18 @@ mod linux {
                 },
                 dropped_bytes: 0,
                 end: None,
+                wants_look: false,
             }
         }
 
         /// Returns why the launch is to end, if it is.
         pub(crate) fn end(&self) -> Option<StopCause> {
             self.end
+        }
+
+        /// Returns whether a look is wanted, once.
+        pub(crate) fn take_look(&mut self) -> bool {
+            std::mem::take(&mut self.wants_look)
         }
 
         /// Returns what to write next, or nothing if there is nothing.

@@ -25,7 +25,7 @@ use crate::provider::{Means, container};
 use crate::request::LaunchRequest;
 use crate::stdin::StdinPipe;
 use crate::stop::{StopToken, Wanted};
-use crate::wire::{HOSTED, KILL, TERMINATE};
+use crate::wire::{HOSTED, KILL, LOOK, TERMINATE};
 
 use ending::{Ending, not_started};
 
@@ -136,6 +136,9 @@ impl<'l, 'h> Running<'l, 'h> {
             let wanted = stop.wanted();
             self.dialogue.tick(now);
             self.stdin.write(&mut self.dialogue.replies);
+            if self.dialogue.replies.take_look() && self.report.started {
+                self.outgoing.push(LOOK);
+            }
             if self.report.nothing && !silent && now >= answer_by {
                 silent = true;
                 self.give_up();
@@ -290,6 +293,9 @@ impl<'l, 'h> Running<'l, 'h> {
                     }
                     for attempt in self.report.attempts.drain(..) {
                         self.dialogue.attempt(&attempt);
+                    }
+                    if let Some(activity) = self.report.activity.take() {
+                        self.dialogue.activity(activity);
                     }
                 }
                 Err(error) if not_now(&error) => break,

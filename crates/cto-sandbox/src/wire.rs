@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::activity::Activity;
 use crate::attempt::{Attempt, Recorded, Recorder};
 use crate::facts::{Facts, Refusal};
 use crate::limit_hit::LimitHit;
@@ -32,6 +33,8 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 pub(crate) const TERMINATE: u8 = b'T';
 /// Control byte: kill the whole tree.
 pub(crate) const KILL: u8 = b'K';
+/// Asks what the tree does.
+pub(crate) const LOOK: u8 = b'L';
 /// Control byte: the listeners of the endpoint were taken over.
 pub(crate) const HOSTED: u8 = b'H';
 
@@ -250,6 +253,8 @@ pub(crate) enum Message {
     Started,
     /// The command was not executed, and will not be.
     Failed(Failure),
+    /// What the tree did by then, where it was asked for.
+    Activity(Activity),
     Ended(Ended),
     /// The recorder saw something new, or something more often.
     Attempted(Attempt),

@@ -22,6 +22,7 @@ fn told(read: Read, lines: &[serde_json::Value]) -> String {
     let (acts, ending) = heard(read, &[text.as_bytes()]);
     let notes = acts.iter().filter_map(|act| match act {
         Act::Note(Note::Plan(text)) => Some(text.clone()),
+        Act::Note(Note::Activity(did)) => Some(format!("{}: {}", did.kind, did.text)),
         Act::Tell(_) | Act::CloseStdin | Act::Finished => None,
     });
     let mut out: Vec<String> = notes.collect();
@@ -60,7 +61,7 @@ fn codex_ends_by_its_turn_and_a_reconnection_is_no_failure() {
     let end = json!({"type": "turn.completed", "usage": usage});
     let lines: Vec<_> = work.iter().cloned().chain([end]).collect();
     insta::assert_snapshot!(told(codex::read, &lines), @r"
-    has trouble: Reconnecting... 1/1
+    struggles: Reconnecting... 1/1
     runs: ls\nls
     edits: a.py, b.py
     done None in 10 (4 cached, 1 written) out 3 (2 reasoning)
@@ -96,7 +97,7 @@ fn pi_ends_as_its_last_message_stopped_and_its_usage_is_summed() {
         json!({"type": "agent_settled"}),
     ];
     insta::assert_snapshot!(told(pi::read, &good), @r"
-    has trouble: terminated
+    struggles: terminated
     says: hm
     runs: ls
     edits: a.py
@@ -105,7 +106,7 @@ fn pi_ends_as_its_last_message_stopped_and_its_usage_is_summed() {
     ");
     let bad = [message("error", Some("401: no")), end];
     insta::assert_snapshot!(told(pi::read, &bad), @r#"
-    has trouble: 401: no
+    struggles: 401: no
     failed Some("401: no") in 10 (2 cached, 1 written) out 3 (0 reasoning)
     "#);
 }

@@ -23,6 +23,7 @@ mod installed_tools;
 mod judging;
 mod kill_points;
 mod kills;
+mod lingering;
 mod live;
 mod load;
 mod measured;

@@ -1,11 +1,9 @@
 //! What the log says of a backend: its start, what it said and used, and how it ended.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{PipelineWords, RecorderTotals};
+use super::{ModelTraffic, PipelineWords, RecorderTotals, TokenUsage};
 use crate::ids::Digest;
 use crate::plan::SandboxPlan;
 use crate::words::BackendCompletion;
@@ -61,63 +59,6 @@ wire_enum! {
     }
 }
 
-/// Tokens by kind. Input is all that was sent, output all that came back; the others are parts of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TokenUsage {
-    pub input: u64,
-    /// The part of the input that was read from a cache.
-    pub cached_input: u64,
-    /// The part of the input that was written to a cache.
-    pub cache_write: u64,
-    pub output: u64,
-    /// The part of the output that was reasoning.
-    pub reasoning: u64,
-}
-
-impl TokenUsage {
-    /// All of them.
-    #[must_use]
-    pub const fn total(&self) -> u64 {
-        self.input.saturating_add(self.output)
-    }
-
-    /// Both together.
-    #[must_use]
-    pub const fn plus(&self, other: &Self) -> Self {
-        Self {
-            input: self.input.saturating_add(other.input),
-            cached_input: self.cached_input.saturating_add(other.cached_input),
-            cache_write: self.cache_write.saturating_add(other.cache_write),
-            output: self.output.saturating_add(other.output),
-            reasoning: self.reasoning.saturating_add(other.reasoning),
-        }
-    }
-}
-
-wire_enum! {
-    /// What a model provider did wrong in one exchange, as the harness saw it.
-    pub enum ProviderFault {
-        /// 401 or 403.
-        Auth = "auth",
-        /// 429, or a quota that is used up.
-        RateLimited = "rate_limited",
-        /// 5xx, or an error in the middle of a stream.
-        ServerError = "server_error",
-        /// Nobody listens there.
-        Refused = "refused",
-        Unreachable = "unreachable",
-        /// Its certificate does not vouch for its name.
-        Certificate = "certificate",
-        Redirect = "redirect",
-        /// The answer ended early, by the rules of HTTP or not.
-        Cut = "cut",
-        Silent = "silent",
-        /// Reasoning, and neither text nor a call of a tool.
-        ReasoningOnly = "reasoning_only",
-        Malformed = "malformed",
-    }
-}
-
 /// Text that a backend said of itself: never evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BackendText {
@@ -139,6 +80,10 @@ wire_enum! {
         Asked = "asked",
         /// Its lane said that it had finished.
         Finished = "finished",
+        /// It did nothing any more after its work was committed.
+        Lingering = "lingering",
+        /// A budget of its model was used up.
+        Budget = "budget",
         /// It did not read what it was told.
         InputUnread = "input_unread",
         /// The process that holds its sandbox died.
@@ -195,41 +140,4 @@ pub struct RootsCheck {
     /// Why they could not be looked at again, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
-}
-
-/// What passed between a backend and its model, counted by the harness. Single exchanges: `backend/egress.jsonl`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ModelTraffic {
-    /// Requests that were forwarded.
-    pub requests: u64,
-    pub refused: u64,
-    /// Bytes of bodies.
-    pub bytes_up: u64,
-    pub bytes_down: u64,
-    /// As the answers name them; null when one of them did not.
-    pub tokens: Option<u64>,
-    /// What was counted against a budget: where an answer names no tokens, its bytes.
-    pub tokens_at_most: u64,
-    /// The same by kind, of the answers that name them.
-    #[serde(default)]
-    pub usage: TokenUsage,
-    /// The models that were asked for, bounded.
-    pub models: Vec<String>,
-    /// The models that answered, bounded.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub answered_by: Vec<String>,
-    /// The one model that could be asked for; absent where the run named none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pinned_model: Option<String>,
-    /// Requests for another one, all refused.
-    #[serde(default)]
-    pub model_mismatches: u64,
-    /// How often the provider did what wrong.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub faults: BTreeMap<ProviderFault, u64>,
-    /// The last of them, where no model answered well after it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub standing_fault: Option<ProviderFault>,
-    /// Exchanges that are counted and not listed.
-    pub exchanges_dropped: u64,
 }

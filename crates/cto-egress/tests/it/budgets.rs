@@ -138,6 +138,9 @@ fn every_cap_can_be_held_with_the_calls_that_there_are() {
         requests: Some(1),
         bytes: Some(1),
         tokens: Some(1),
+        cost: Some(1),
     };
-    assert_eq!(cto_egress::unmeterable(&all, cto_egress::Api::ALL), []);
+    let unheld = |has_prices| cto_egress::unmeterable(&all, cto_egress::Api::ALL, has_prices);
+    assert_eq!(unheld(true), []);
+    assert_eq!(unheld(false), [BudgetName::Cost]);
 }

@@ -100,6 +100,7 @@ pub(crate) fn terms() -> Terms {
         wires: Wire::ALL.to_vec(),
         model: None,
         budget: Budget::default(),
+        prices: None,
         deadlines: Deadlines::default(),
     }
 }

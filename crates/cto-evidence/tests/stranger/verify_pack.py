@@ -27,7 +27,7 @@ PLACES = {name: place for place, names in enumerate([
     ["approval.granted", "approval.denied"], ["approval.consumed"], ["backend.gate.blocked"], ["backend.started"],
     ["backend.finished"], ["patch.applied"], ["git.diff.checked"], ["verification.completed"], ["baseline.compared"], ["run.recovered"], ["run.completed"],
 ]) for name in names}
-SIDE = {"setup.completed", "source.checked", "backend.plan", "backend.output.capped", "sandbox.denied", "limit.exceeded", "log.rewritten", "step.started", "step.finished"}
+SIDE = {"setup.completed", "source.checked", "backend.plan", "backend.activity", "model.probed", "model.usage", "backend.output.capped", "sandbox.denied", "limit.exceeded", "log.rewritten", "step.started", "step.finished"}
 FAILURES = {
     "no_diff", "disallowed_file_change", "verification_failed", "missing_required_event", "dirty_ending_tree",
     "artifact_write_failure", "forbidden_action_attempted", "agent_protocol_failed", "lifecycle_timeout_after_valid_patch",

@@ -423,6 +423,7 @@ fn a_provider_that_failed_the_agent_blocks_the_run_and_the_change_is_not_judged(
         model_mismatches: 0,
         faults: [(fault, 1)].into(),
         standing_fault,
+        cost: None,
         exchanges_dropped: 0,
     };
     let ends = || {

@@ -62,11 +62,14 @@ const GATED: [E; 5] = [
     E::BackendGateBlocked,
     E::RunCompleted,
 ];
-const SIDE: [E; 7] = [
+const SIDE: [E; 10] = [
     E::StepStarted,
     E::StepFinished,
     E::SandboxDenied,
     E::BackendPlan,
+    E::BackendActivity,
+    E::ModelProbed,
+    E::ModelUsage,
     E::BackendOutputCapped,
     E::LimitExceeded,
     E::LogRewritten,

@@ -46,8 +46,10 @@ pub(crate) fn backend_blockers(state: &RunState) -> Vec<Blocker> {
                 end.seconds
             ),
         ));
-    } else if end.stopped_by == Some(BackendStop::Finished) {
-        // It said that it had finished: how it was ended then says nothing about it.
+    } else if let Some(BackendStop::Finished | BackendStop::Lingering | BackendStop::Budget) =
+        end.stopped_by
+    {
+        // It had finished, or a limit that is named elsewhere ended it: how it was ended then says nothing about it.
     } else if end.stopped_by == Some(BackendStop::InputUnread) {
         found.push(Blocker::new(
             BlockerCode::BackendFailed,

@@ -61,6 +61,10 @@ const fn kind(fault: ProviderFault) -> (BlockerCode, &'static str) {
             Code::ProviderUnavailable,
             "the answer of the model endpoint was malformed",
         ),
+        ProviderFault::Rejected => (
+            Code::ProviderUnavailable,
+            "the model endpoint does not know the path, the model or the request",
+        ),
         ProviderFault::ReasoningOnly => (
             Code::ProviderReasoningOnly,
             "the model answered with reasoning only",

@@ -7,7 +7,7 @@ use cto_contract::words::{RunStatus, SandboxClass};
 
 use super::hidden::left_out;
 
-/// What a person is told about an event; none for those that only the machine needs.
+/// What a person is told about an event, indented where it is a part of what goes on; none for those that only the machine needs.
 pub fn progress(event: &RunEvent) -> Option<String> {
     match &event.kind {
         EventKind::RunStarted(s) => Some(format!(
@@ -101,6 +101,16 @@ pub fn progress(event: &RunEvent) -> Option<String> {
             (RunStatus::Fail | RunStatus::Blocked, Some(why)) => {
                 format!("verdict: {} ({})", c.status, one_line(why))
             }
+        }),
+        EventKind::BackendActivity(a) => Some(format!("  {}: {}", a.kind, one_line(&a.text))),
+        EventKind::ModelUsage(u) => Some(format!(
+            "  model: {} requests, {} tokens so far",
+            u.requests, u.tokens_at_most
+        )),
+        EventKind::ModelProbed(p) => Some(match (&p.fault, &p.answered_by) {
+            (Some(fault), _) => format!("model {}: {fault}", one_line(&p.model)),
+            (None, Some(by)) => format!("model {} answers as {}", one_line(&p.model), one_line(by)),
+            (None, None) => format!("model {} answers", one_line(&p.model)),
         }),
         EventKind::BackendPlan(t) => Some(format!("backend plans: {}", one_line(&t.text))),
         EventKind::ApprovalRequested(a) => {

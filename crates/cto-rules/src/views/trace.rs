@@ -1,7 +1,7 @@
 //! The log as `trace.jsonl`.
 
 use cto_contract::blocker::{Blocker, BlockerCode};
-use cto_contract::event::{AskedModel, EventKind, RunEvent, Step};
+use cto_contract::event::{AskedModel, EventKind, ModelProbe, RunEvent, Step};
 use cto_contract::text::shorten;
 use cto_contract::time::Utc;
 use cto_contract::trace::{TraceEntry, TraceOutcome, TraceSchema};
@@ -39,6 +39,13 @@ pub fn trace(events: &[RunEvent]) -> Vec<TraceEntry> {
                     &e.decision.reasons,
                     &format!("selected {}", e.decision.selected_backend),
                 ));
+            }
+            EventKind::ModelProbed(p) => {
+                let mut line = entry("check:model", at, Some(at), &[], &probe_words(p));
+                if p.fault.is_some() {
+                    line.outcome = TraceOutcome::Refused;
+                }
+                out.push(line);
             }
             EventKind::PatchApplied(p) => {
                 out.push(entry(
@@ -148,6 +155,8 @@ pub fn trace(events: &[RunEvent]) -> Vec<TraceEntry> {
             | EventKind::BackendGateBlocked(_)
             | EventKind::BackendStarted(_)
             | EventKind::BackendPlan(_)
+            | EventKind::BackendActivity(_)
+            | EventKind::ModelUsage(_)
             | EventKind::BackendOutputCapped(_)
             | EventKind::BackendFinished(_)
             | EventKind::SandboxDenied(_)
@@ -196,6 +205,16 @@ fn model_words(asked: &AskedModel, runtime: Option<&str>) -> String {
         shown(asked.model.as_deref()),
         shown(runtime)
     )
+}
+
+fn probe_words(probe: &ModelProbe) -> String {
+    let answer = match (probe.fault, &probe.answered_by) {
+        (Some(fault), _) => fault.as_str().to_owned(),
+        (None, Some(by)) => format!("answered as {}", shorten(by, 120)),
+        (None, None) => "answered".to_owned(),
+    };
+    let model = shorten(&probe.model, 120);
+    format!("{model} on {}: {answer}, {} ms", probe.wire, probe.millis)
 }
 
 fn canary_word(verification: &Verification) -> String {

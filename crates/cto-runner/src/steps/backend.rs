@@ -1,12 +1,13 @@
 //! The backend: durable intent, launch, what it left to record, and how it ended.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use cto_agent::{Act, Ending, Note};
+use cto_agent::{Act, Ending, Note, PlainLines};
 use cto_contract::artifact::{FreshnessSource, SANDBOX_PROOF};
 use cto_contract::event::{
-    BackendFinished, BackendStarted, BackendStop, BackendText, EventKind, ModelTraffic,
-    OutputCapped, Step,
+    BackendActivity, BackendFinished, BackendStarted, BackendStop, BackendText, EventKind,
+    EventType, ModelTraffic, OutputCapped, Step,
 };
 use cto_contract::lanes;
 use cto_contract::plan::SandboxPlan;
@@ -32,9 +33,12 @@ use crate::steps::Permission;
 use crate::steps::egress::{Egress, record_traffic};
 use crate::steps::plan::{Planned, first_changed};
 use crate::steps::prepare::Prepared;
+use crate::steps::supervision::Supervision;
 use crate::{error_chain, round_seconds};
 
 const STDOUT: &str = "backend/stdout.log";
+/// Says that the harness ended a backend that had finished.
+const HARNESS_COMPLETED: &str = "backend/provider-lifecycle-harness-completed.txt";
 const STDERR: &str = "backend/stderr.log";
 
 /// What came of a launch, with everything of the agent ended.
@@ -43,6 +47,8 @@ struct Launched {
     /// What passed, and the one model that could be asked for.
     traffic: Option<(cto_egress::Traffic, Option<String>)>,
     ending: Ending,
+    /// Why the harness ended it before its time, where it did.
+    ended_for: Option<BackendStop>,
 }
 
 pub(crate) fn backend(
@@ -93,7 +99,7 @@ pub(crate) fn backend(
         pipeline: launched.ending.pipeline,
         program_replaced: planned.is_replaced(),
         protected_roots: protected.check_again(&roots),
-        ..finished(&launched.outcome, sandbox)
+        ..finished(&launched.outcome, sandbox, launched.ended_for)
     };
     run.record(EventKind::BackendFinished(finished))?;
     written?;
@@ -138,21 +144,35 @@ fn launch(
     let followed = planned.lane_plan.follow.as_ref();
     let mut followed =
         followed.map(|file| GrowingFile::new(file, &prepared.room, &run.secrets, &run.places));
-    let mut egress = permission.model.map(|way| Egress::new(way, run));
+    let egress = permission
+        .model
+        .map(|way| RefCell::new(Egress::new(way, run)));
+    let mut supervision = Supervision::begin(run, prepared);
     let stop = run.stop.clone();
+    let mut stderr_lines = PlainLines::default();
     let mut recorded: Result<(), JournalError> = Ok(());
+    let mut activities = 0;
     let mut note = |kind: EventKind| {
-        if recorded.is_ok() {
+        let is_activity = kind.event_type() == EventType::BackendActivity;
+        activities += u64::from(is_activity);
+        let is_one_too_many = is_activity && activities > BackendActivity::EVENTS_MAX;
+        if recorded.is_ok() && !is_one_too_many {
             recorded = run.record(kind);
         }
     };
     let mut listener = |message: SandboxMessage<'_>, replies: &mut Replies| {
+        let egress = egress.as_ref().map(RefCell::borrow);
+        let egress = egress.as_deref();
         let acts = match message {
             SandboxMessage::Started => dialogue.open(),
-            SandboxMessage::Output(Stream::Stdout, bytes) => dialogue.hear(out.push(bytes)),
+            SandboxMessage::Output(Stream::Stdout, bytes) => {
+                supervision.stirs();
+                dialogue.hear(out.push(bytes))
+            }
             SandboxMessage::Output(Stream::Stderr, bytes) => {
-                err.push(bytes);
-                Vec::new()
+                supervision.stirs();
+                let notes = stderr_lines.feed(err.push(bytes));
+                notes.into_iter().map(Act::Note).collect()
             }
             SandboxMessage::Attempt(attempt) => {
                 words
@@ -167,7 +187,15 @@ fn launch(
                     Some(file) => file.look(dialogue.as_mut()),
                 };
                 acts.extend(dialogue.tick(since_start));
+                if !acts.is_empty() || !dialogue.may_be_ended() {
+                    supervision.stirs();
+                }
+                supervision.tick(egress, replies).map(&mut note);
                 acts
+            }
+            SandboxMessage::Activity(activity) => {
+                supervision.see(activity, egress, replies);
+                Vec::new()
             }
         };
         for act in acts {
@@ -179,8 +207,8 @@ fn launch(
             }
         }
     };
-    let mut host = |listeners| match &mut egress {
-        Some(egress) => egress.host(listeners),
+    let mut host = |listeners| match &egress {
+        Some(egress) => egress.borrow_mut().host(listeners),
         None => Ok(()),
     };
     let outcome = start_backend(
@@ -195,13 +223,15 @@ fn launch(
         },
     );
     // First of all: nothing of the agent is left that could speak, and nothing may be spoken for it.
-    let traffic = egress.and_then(Egress::finish);
+    let ended_for = supervision.ended_for;
+    let traffic = egress.and_then(|egress| egress.into_inner().finish());
     let rest = followed.map(|file| file.finish(dialogue.as_mut()));
     let ending = dialogue.finish();
     let rest = rest.into_iter().flatten().filter_map(|act| match act {
         Act::Note(said) => Some(said),
         Act::Tell(_) | Act::CloseStdin | Act::Finished => None,
     });
+    let rest = rest.chain(stderr_lines.finish());
     for said in rest.chain(ending.notes.clone()) {
         note(event_of(said));
     }
@@ -217,6 +247,7 @@ fn launch(
         outcome,
         traffic,
         ending,
+        ended_for,
     };
     Ok((launched, written))
 }
@@ -224,6 +255,7 @@ fn launch(
 fn event_of(note: Note) -> EventKind {
     match note {
         Note::Plan(text) => EventKind::BackendPlan(BackendText { text }),
+        Note::Activity(activity) => EventKind::BackendActivity(activity),
     }
 }
 
@@ -244,6 +276,15 @@ fn record(
     let Ok(outcome) = &launched.outcome else {
         return Ok((model_traffic, planned.sandbox.clone()));
     };
+    let is_over = launched.ended_for != Some(BackendStop::Budget);
+    if outcome.stopped_by == Some(StopCause::Finished) && is_over {
+        let how = match launched.ended_for {
+            Some(_) => "it did nothing any more after its work was committed",
+            None => "it said that it had finished",
+        };
+        let text = format!("the harness ended the backend: {how}\n");
+        run.artifact(HARNESS_COMPLETED, text.as_bytes())?;
+    }
     let limits = run.limits.limits;
     let sandbox = SandboxPlan {
         read_paths: prepared.seen_paths.read.clone(),
@@ -275,7 +316,11 @@ fn record(
 }
 
 /// How the backend ended, as far as the launch tells.
-fn finished(outcome: &Result<Outcome, StartError>, sandbox: SandboxPlan) -> BackendFinished {
+fn finished(
+    outcome: &Result<Outcome, StartError>,
+    sandbox: SandboxPlan,
+    ended_for: Option<BackendStop>,
+) -> BackendFinished {
     let none = BackendFinished {
         exit_code: None,
         signal: None,
@@ -329,7 +374,7 @@ fn finished(outcome: &Result<Outcome, StartError>, sandbox: SandboxPlan) -> Back
         stopped_by: outcome.stopped_by.map(|cause| match cause {
             StopCause::Wall => BackendStop::Wall,
             StopCause::Asked => BackendStop::Asked,
-            StopCause::Finished => BackendStop::Finished,
+            StopCause::Finished => ended_for.unwrap_or(BackendStop::Finished),
             StopCause::StdinFull => BackendStop::InputUnread,
             StopCause::SandboxDied => BackendStop::SandboxDied,
         }),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cto_contract::artifact::FreshnessSource;
 use cto_contract::event::{ModelTraffic, Step};
-use cto_egress::{Deadlines, Forwarder, Route, Terms, Traffic};
+use cto_egress::{Deadlines, Forwarder, Route, Standing, Terms, Traffic};
 use cto_rules::verdicts::LimitFact;
 
 use crate::model;
@@ -32,6 +32,7 @@ impl Egress {
                 wires: model::wires(lane),
                 model: run.pair.as_ref().map(|pair| pair.model.clone()),
                 budget: model::budget(limits),
+                prices: None,
                 deadlines: deadlines(limits),
             },
             forwarder: None,
@@ -42,6 +43,12 @@ impl Egress {
         let started = Forwarder::start(listeners, self.route.clone(), self.terms.clone());
         self.forwarder = Some(started.map_err(io::Error::other)?);
         Ok(())
+    }
+
+    /// Where it stands; nothing where it never began.
+    pub(super) fn standing(&self) -> Standing {
+        let forwarder = self.forwarder.as_ref();
+        forwarder.map_or_else(Standing::default, Forwarder::standing)
     }
 
     /// Ends it, whatever its peers do. `None`: it never began.
@@ -100,6 +107,7 @@ pub(super) fn record_traffic(
         model_mismatches: traffic.model_mismatches,
         faults: traffic.faults.clone(),
         standing_fault: traffic.standing_fault,
+        cost: None,
         exchanges_dropped: traffic.exchanges_dropped,
     })
 }

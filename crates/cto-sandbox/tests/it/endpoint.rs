@@ -127,7 +127,7 @@ fn a_command_with_an_endpoint_is_told_things_too() {
             replies.close_stdin();
         }
         SandboxMessage::Output(_, bytes) => output.extend_from_slice(bytes),
-        SandboxMessage::Attempt(_) | SandboxMessage::Tick { .. } => {}
+        SandboxMessage::Attempt(_) | SandboxMessage::Activity(_) | SandboxMessage::Tick { .. } => {}
     };
     let outcome = launcher().launch_hosted(&request, &stop, &mut listener, &mut |_| Ok(()));
     assert_nothing_survived(&outcome.unwrap());

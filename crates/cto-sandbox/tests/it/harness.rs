@@ -186,7 +186,9 @@ fn flood() {
             &mut |message, _| match message {
                 SandboxMessage::Output(_, bytes) => seen += bytes.len(),
                 SandboxMessage::Attempt(attempt) => panic!("{attempt:?}"),
-                SandboxMessage::Started | SandboxMessage::Tick { .. } => {}
+                SandboxMessage::Started
+                | SandboxMessage::Activity(_)
+                | SandboxMessage::Tick { .. } => {}
             },
         )
         .unwrap();

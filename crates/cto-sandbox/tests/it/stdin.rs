@@ -100,7 +100,7 @@ pub(crate) fn talk(launcher: &Launcher, request: LaunchRequest) {
                 _ => {}
             }
         }
-        SandboxMessage::Attempt(_) | SandboxMessage::Tick { .. } => {}
+        SandboxMessage::Attempt(_) | SandboxMessage::Activity(_) | SandboxMessage::Tick { .. } => {}
     });
     assert_eq!(
         (starts, output.as_str()),
@@ -151,7 +151,9 @@ fn megabytes_go_in_and_out_at_once_exact_and_in_order() {
                 replies.close_stdin();
             }
             SandboxMessage::Output(_, bytes) => output.extend_from_slice(bytes),
-            SandboxMessage::Attempt(_) | SandboxMessage::Tick { .. } => {}
+            SandboxMessage::Attempt(_)
+            | SandboxMessage::Activity(_)
+            | SandboxMessage::Tick { .. } => {}
         });
         assert!(output == payload, "{} {outcome:?}", output.len());
         assert_eq!((outcome.end, outcome.stopped_by), (End::Exited(0), None));
@@ -174,7 +176,9 @@ fn more_than_may_wait_goes_through_a_command_that_reads() {
                 seen += bytes.len();
                 bytes.len()
             }
-            SandboxMessage::Attempt(_) | SandboxMessage::Tick { .. } => return,
+            SandboxMessage::Attempt(_)
+            | SandboxMessage::Activity(_)
+            | SandboxMessage::Tick { .. } => return,
         };
         let next = &payload[told..payload.len().min(told + more)];
         told += next.len();
@@ -196,7 +200,7 @@ fn a_command_that_never_reads_prints_and_ends_all_the_same() {
         SandboxMessage::Output(_, bytes) => {
             lines += bytes.iter().filter(|&&byte| byte == b'\n').count();
         }
-        SandboxMessage::Attempt(_) | SandboxMessage::Tick { .. } => {}
+        SandboxMessage::Attempt(_) | SandboxMessage::Activity(_) | SandboxMessage::Tick { .. } => {}
     });
     assert_eq!((outcome.end, outcome.stopped_by), (End::Exited(3), None));
     assert_eq!(lines, 100_000);
@@ -245,7 +249,10 @@ fn a_command_that_closes_its_standard_input_lives_on() {
             replies.tell(&told);
             replies.finish();
         }
-        SandboxMessage::Started | SandboxMessage::Attempt(_) | SandboxMessage::Tick { .. } => {}
+        SandboxMessage::Started
+        | SandboxMessage::Attempt(_)
+        | SandboxMessage::Activity(_)
+        | SandboxMessage::Tick { .. } => {}
     });
     assert_eq!(
         (outcome.end, outcome.stopped_by),
@@ -268,7 +275,9 @@ fn without_a_written_standard_input_nothing_is_told() {
         |message, replies| match message {
             SandboxMessage::Started => replies.tell(b"12345"),
             SandboxMessage::Output(_, bytes) => output.extend_from_slice(bytes),
-            SandboxMessage::Attempt(_) | SandboxMessage::Tick { .. } => {}
+            SandboxMessage::Attempt(_)
+            | SandboxMessage::Activity(_)
+            | SandboxMessage::Tick { .. } => {}
         },
     );
     assert_eq!(output, b"0\n");

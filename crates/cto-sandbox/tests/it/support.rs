@@ -116,7 +116,7 @@ pub(crate) fn run_until(
             }
         }
         SandboxMessage::Attempt(attempt) => note(&mut attempts, attempt),
-        SandboxMessage::Started | SandboxMessage::Tick { .. } => {}
+        SandboxMessage::Started | SandboxMessage::Activity(_) | SandboxMessage::Tick { .. } => {}
     })?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ok(Ran {
