@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Import(commands::import::Args),
     Key(commands::key::Args),
     Trust(commands::trust::Args),
+    Operator(commands::operator::Args),
+    Ledger(commands::ledger::Args),
     Config(commands::config::Args),
     Validate(commands::validate::Args),
     Model(commands::model::Args),
@@ -92,7 +94,7 @@ pub(crate) enum Command {
 }
 
 /// The commands as help shows them.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Work",
         &[
@@ -106,6 +108,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("Evidence", &["verify", "export", "import", "key", "trust"]),
+    ("Authority", &["operator", "ledger"]),
     (
         "Upkeep",
         &[

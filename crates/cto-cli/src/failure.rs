@@ -19,6 +19,8 @@ impl Exit {
     pub(crate) const DONE: Self = Self(0);
     pub(crate) const FAILED: Self = Self(1);
     pub(crate) const USAGE: Self = Self(2);
+    /// A person has to decide first.
+    pub(crate) const WAITING: Self = Self(4);
     pub(crate) const EVIDENCE: Self = Self(5);
     pub(crate) const FAULT: Self = Self(70);
 
@@ -146,6 +148,7 @@ impl From<KeyringError> for Failure {
         let exit = match &error {
             KeyringError::Directory(_)
             | KeyringError::Missing { .. }
+            | KeyringError::Governed { .. }
             | KeyringError::Exists { .. }
             | KeyringError::Read { .. }
             | KeyringError::Loose { .. }

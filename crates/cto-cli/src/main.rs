@@ -11,6 +11,7 @@ mod interrupt;
 mod printer;
 mod sandbox_args;
 mod session;
+mod signing;
 mod suggest;
 
 use std::process::ExitCode;

@@ -198,6 +198,11 @@ impl Printer {
         }
     }
 
+    /// Shows a person what he is asked, also when quiet: nobody decides on what he did not see.
+    pub(crate) fn ask(&self, text: &str) {
+        self.talk_always(&format!("{}\n", neutralise(text)));
+    }
+
     /// Nobody is left to be told when stderr is gone.
     fn talk_always(&self, text: &str) {
         io::stderr().lock().write_all(text.as_bytes()).ok();

@@ -1,9 +1,11 @@
 //! What the signed records of a ledger come to, checked from the first one on.
 
+use std::collections::BTreeMap;
+
 use cto_contract::ids::Digest;
 use cto_contract::ledger::{Record, RecordKind};
 use cto_contract::operator::{OperatorStatement, Signed, Statement};
-use cto_contract::words::Presence;
+use cto_contract::words::{Custody, Presence};
 use cto_evidence::signed::{SignedError, check};
 use cto_rules::authority::{AdmissionBook, TrustBook, TrustFault};
 use cto_rules::operators::{Counters, OperatorFault, Operators, SignedBy};
@@ -37,6 +39,17 @@ pub struct Authority {
     pub counters: Counters,
     pub trust: TrustBook,
     pub admissions: AdmissionBook,
+    /// How each key was used, by its line.
+    pub uses: BTreeMap<String, KeyUse>,
+}
+
+/// What the signatures of a key have shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyUse {
+    pub count: u64,
+    /// Of the last one.
+    pub presence: Presence,
+    pub custody: Custody,
 }
 
 /// The kinds that the fold reads.
@@ -156,6 +169,13 @@ impl Authority {
         if !self.counters.rises(&told.public_key, told.counter) {
             return Err(RecordFault::CounterStuck);
         }
+        let count = self.uses.get(&told.public_key).map_or(0, |used| used.count);
+        let used = KeyUse {
+            count: count + 1,
+            presence: told.presence,
+            custody: told.custody,
+        };
+        self.uses.insert(told.public_key.clone(), used);
         Ok(told.presence)
     }
 }

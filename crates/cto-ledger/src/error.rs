@@ -101,7 +101,15 @@ impl LedgerError {
                 Some(SignatureFault::UnknownKey(_) | SignatureFault::RevokedKey(_)) => {
                     "`cto operator list` shows whose keys count"
                 }
-                _ => "run the command again without --signature: it opens a new slot",
+                Some(
+                    SignatureFault::OtherLedger
+                    | SignatureFault::SlotUnknown
+                    | SignatureFault::SlotClosed
+                    | SignatureFault::SlotExpired
+                    | SignatureFault::OtherStatement
+                    | SignatureFault::CounterStuck,
+                )
+                | None => "run the command again without --signature: it opens a new slot",
             },
             Self::Signature(_) => {
                 "sign exactly the bytes that the command named, in namespace cto-approval"
@@ -120,6 +128,14 @@ impl LedgerError {
             | Self::Draft { .. } => return None,
         };
         Some(hint.to_owned())
+    }
+
+    /// Whether what stands in the ledger, or beside it, is not to be believed.
+    pub fn is_about_evidence(&self) -> bool {
+        matches!(
+            self,
+            Self::Forged { .. } | Self::RolledBack(_) | Self::TrustRolledBack(_)
+        )
     }
 
     /// Whether the caller could do better, rather than the machine.

@@ -22,7 +22,7 @@ mod slots;
 mod standing;
 
 pub use agent::{Agent, AgentError, AgentKey};
-pub use authority::{Authority, RecordFault};
+pub use authority::{Authority, KeyUse, RecordFault};
 pub use checkpoints::{CheckpointError, SecondPlace, Witnessed, read_checkpoint};
 pub use error::LedgerError;
 pub use files::{OPERATORS_FILE, TrustFiles, TrustFilesError};

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use cto_contract::ids::{Digest, Nonce};
 use cto_contract::ledger::{Record, RecordKind, Subject};
-use cto_contract::operator::{SlotClosed, SlotOpened, Statement};
+use cto_contract::operator::{OperatorSignature, SlotClosed, SlotOpened, Statement};
 use cto_contract::time::Utc;
-use cto_contract::words::Presence;
+use cto_contract::words::{Custody, Presence};
 use cto_evidence::canonical::{sha256, to_canonical};
 use cto_evidence::signed::join;
 use cto_evidence::sshsig::SshSig;
@@ -54,6 +54,7 @@ pub enum Unfinished {
 pub struct Entered {
     pub place: LedgerHead,
     pub presence: Presence,
+    pub custody: Custody,
     /// Where its checkpoint is.
     pub checkpoint: Option<PathBuf>,
     /// What could not be written after it. The decision counts all the same.
@@ -201,9 +202,9 @@ impl Ledger<'_> {
         also: impl FnOnce(&mut LedgerTransaction<'_>, &Authority) -> Result<(), E>,
     ) -> Result<Entered, E> {
         let nonce = statement.slot().clone();
-        let (place, presence) = self.store.transact(|ledger| {
+        let (place, signature) = self.store.transact(|ledger| {
             let mut authority = Authority::read_in(ledger)?;
-            let (record, presence) =
+            let (record, signature) =
                 accept(ledger, &authority, statement, signature, (floor, now))?;
             also(ledger, &authority)?;
             let id = ledger.id()?;
@@ -214,12 +215,13 @@ impl Ledger<'_> {
                 .map_err(|fault| E::from(refusal(fault, next)))?;
             let place = ledger.append(&record)?.place();
             close(ledger, &nonce, true, now)?;
-            Ok::<_, E>((place, presence))
+            Ok::<_, E>((place, signature))
         })?;
         fs::remove_file(self.draft(&nonce)).ok();
         let mut entered = Entered {
             place,
-            presence,
+            presence: signature.presence,
+            custody: signature.custody,
             checkpoint: None,
             unfinished: Vec::new(),
         };
@@ -269,7 +271,7 @@ fn accept<T: Statement>(
     statement: T,
     signature: &SshSig,
     (floor, now): (Presence, Utc),
-) -> Result<(Record, Presence), LedgerError> {
+) -> Result<(Record, OperatorSignature), LedgerError> {
     let digest = sha256(&to_canonical(&statement)?);
     let (signer, nonce) = (statement.signer().clone(), statement.slot().clone());
     let is_of_this_ledger = *statement.ledger() == ledger.id()?;
@@ -292,29 +294,27 @@ fn accept<T: Statement>(
         key = KeyState::Active;
         record = Record::OperatorChanged(join(statement, signature, claims)?);
     }
-    let (presence, counter) = shown(&record);
+    // Every statement's record is a signed one.
+    let signature = record.signature().cloned();
+    let signature = signature.ok_or(LedgerError::NothingAsked)?;
     let facts = SignatureFacts {
         signer,
         is_of_this_ledger,
         slot: slot_state(ledger, &nonce, &digest, now)?,
         key,
-        counter_rises: authority.counters.clone().rises(&public_key, counter),
-        presence,
+        counter_rises: authority
+            .counters
+            .clone()
+            .rises(&public_key, signature.counter),
+        presence: signature.presence,
         floor,
     };
     let faults = judge_signature(&facts);
     if faults.is_empty() {
-        Ok((record, presence))
+        Ok((record, signature))
     } else {
         Err(LedgerError::Refused(faults))
     }
-}
-
-/// What the signature of a record shows; nothing for one that has none.
-fn shown(record: &Record) -> (Presence, Option<u32>) {
-    record
-        .signature()
-        .map_or((Presence::None, None), |s| (s.presence, s.counter))
 }
 
 fn slot_state(

@@ -11,7 +11,7 @@ use cto_contract::report::Report;
 use cto_contract::verify::VerifyReport;
 use cto_contract::words::{Lane, SandboxChoice, Stage};
 use cto_evidence::key::{PublicKey, SigningKey};
-use cto_ledger::{Ledger, SecondPlace};
+use cto_ledger::{Authority, Ledger, OPERATORS_FILE, SecondPlace};
 use cto_rules::sandbox_choice::ChoiceError;
 use cto_rules::secrets::{Known, scan_text};
 use cto_sandbox::{Launcher, StopToken};
@@ -180,7 +180,17 @@ impl Harness {
     pub fn open(options: OpenOptions) -> Result<Self, HarnessError> {
         let home = Home::open(&options.home)?;
         let mut config = Config::load(&options.config)?;
-        let (key, key_created) = keyring::load_or_create(&home, &config.trust_dir())?;
+        // A database can't even be read where it has no room for its log.
+        if is_disk_full(home.root()) {
+            free_scratch(&home);
+        }
+        let store = open_store(&home)?;
+        keyring::finish_rotation(&home, &config.trust_dir())?;
+        let (key, key_created) = if is_governed(&store, &config) {
+            (keyring::load_governed(&home)?, false)
+        } else {
+            keyring::load_or_create(&home, &config.trust_dir())?
+        };
         // Another process may have made the key since the trusted ones were read.
         if !config
             .trusted
@@ -189,15 +199,6 @@ impl Harness {
         {
             config = Config::load(&options.config)?;
         }
-        let init = LedgerInit {
-            random: clock::random()?,
-            at: clock::now(),
-        };
-        // A database can't even be read where it has no room for its log.
-        if is_disk_full(home.root()) {
-            free_scratch(&home);
-        }
-        let store = Store::open(&home.database(), init)?;
         let mut harness = Self {
             home,
             config,
@@ -317,6 +318,28 @@ impl Harness {
         walk(&mut run)?;
         seal_run(run)
     }
+}
+
+fn open_store(home: &Home) -> Result<Store, HarnessError> {
+    let init = LedgerInit {
+        random: clock::random()?,
+        at: clock::now(),
+    };
+    Ok(Store::open(&home.database(), init)?)
+}
+
+/// Whether operators decide here. A ledger that can't be believed, or that lost them, is no reason to ask nobody.
+fn is_governed(store: &Store, config: &Config) -> bool {
+    config.dir.join(OPERATORS_FILE).exists()
+        || Authority::read(store).map_or(true, |authority| authority.is_governed())
+}
+
+/// The same before a harness is open: where operators decide, keys and trust need a signature.
+pub fn needs_operator(home: &Home, config: &Config) -> Result<bool, HarnessError> {
+    if !home.database().exists() {
+        return Ok(config.dir.join(OPERATORS_FILE).exists());
+    }
+    Ok(is_governed(&open_store(home)?, config))
 }
 
 /// A name below `work/` that is no run's; recovery clears it when the process in it is gone.

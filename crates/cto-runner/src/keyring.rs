@@ -11,7 +11,7 @@ use cto_contract::ids::Digest;
 use cto_contract::outputs::{KeyOutput, KeyTag};
 use cto_contract::time::Utc;
 use cto_contract::trust::{TrustSchema, TrustedKey};
-use cto_evidence::key::{KeyError, SigningKey};
+use cto_evidence::key::{KeyError, PublicKey, SigningKey};
 
 use crate::clock;
 use crate::home::{self, Home, HomeError};
@@ -23,6 +23,10 @@ pub enum KeyringError {
     Directory(#[from] HomeError),
     #[error("there is no signing key at `{path}`")]
     Missing { path: PathBuf },
+    #[error(
+        "there is no signing key at `{path}`, and only an operator's signature could make another one count"
+    )]
+    Governed { path: PathBuf },
     #[error("there is a signing key at `{path}`")]
     Exists { path: PathBuf },
     #[error("could not read the signing key `{path}`")]
@@ -46,7 +50,7 @@ impl KeyringError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Directory(_) => "key_directory_refused",
-            Self::Missing { .. } => "key_missing",
+            Self::Missing { .. } | Self::Governed { .. } => "key_missing",
             Self::Exists { .. } => "key_exists",
             Self::Read { .. } => "key_unreadable",
             Self::Write { .. } => "key_not_written",
@@ -62,6 +66,9 @@ impl KeyringError {
         match self {
             Self::Directory(home) => Some(home.hint()),
             Self::Missing { .. } => Some("`cto key new` makes one".to_owned()),
+            Self::Governed { .. } => {
+                Some("restore it from a backup: what it sealed and signed rests on it".to_owned())
+            }
             Self::Exists { .. } => {
                 Some("`cto key rotate` puts it aside and makes a new one".to_owned())
             }
@@ -123,6 +130,78 @@ fn public_half(home: &Home, key: &SigningKey) -> Result<KeyOutput, KeyringError>
         created: false,
         retired: None,
     })
+}
+
+/// A new key on its way to be the one that seals.
+fn next_path(home: &Home) -> PathBuf {
+    home.keys().join("next.pem")
+}
+
+/// The public half of the key that comes next; it is made if there is none yet.
+pub fn next_key(home: &Home) -> Result<PublicKey, KeyringError> {
+    let path = next_path(home);
+    match load(&path) {
+        Err(KeyringError::Missing { .. }) => {}
+        found => return found.map(|key| key.public()),
+    }
+    let seed: [u8; 32] = clock::random().map_err(KeyringError::Random)?;
+    let key = SigningKey::from_random(&seed);
+    let pem = key.to_pem().map_err(KeyringError::Encode)?;
+    let temporary = home.keys().join(format!(".new-{}", std::process::id()));
+    write_private(&temporary, pem.as_str().as_bytes())?;
+    move_key(&temporary, &path)?;
+    Ok(key.public())
+}
+
+fn move_key(from: &Path, to: &Path) -> Result<(), KeyringError> {
+    fs::rename(from, to).map_err(|source| KeyringError::Write {
+        path: to.to_owned(),
+        source,
+    })
+}
+
+/// Puts the key aside and takes the next one, which an operator has signed for.
+pub fn take_next_key(home: &Home) -> Result<KeyOutput, KeyringError> {
+    let path = key_path(home);
+    let old = load(&path)?;
+    let next = load(&next_path(home))?;
+    let aside = aside(home, &old);
+    // A link first: whoever dies in between leaves the old key in both places, never none.
+    match fs::hard_link(&path, &aside) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(KeyringError::Write {
+                path: aside,
+                source: e,
+            });
+        }
+        Ok(()) | Err(_) => {}
+    }
+    move_key(&next_path(home), &path)?;
+    Ok(KeyOutput {
+        created: true,
+        retired: Some(aside.display().to_string()),
+        ..public_half(home, &next)?
+    })
+}
+
+/// Goes on where a rotation was interrupted after its record was in.
+pub(crate) fn finish_rotation(home: &Home, trust_dir: &Path) -> Result<(), KeyringError> {
+    let Ok(next) = load(&next_path(home)) else {
+        return Ok(());
+    };
+    if trust_dir.join(format!("{}.json", next.keyid())).is_file() && key_path(home).is_file() {
+        take_next_key(home)?;
+    }
+    Ok(())
+}
+
+/// Loads the key of a home where operators decide: none is made there.
+pub(crate) fn load_governed(home: &Home) -> Result<SigningKey, KeyringError> {
+    let path = key_path(home);
+    match load(&path) {
+        Err(KeyringError::Missing { .. }) => Err(KeyringError::Governed { path }),
+        found => found,
+    }
 }
 
 /// Loads the key, or makes one and trusts it here. Says whether it was made.
@@ -214,19 +293,19 @@ fn load(path: &Path) -> Result<SigningKey, KeyringError> {
     })
 }
 
+/// Where a key goes that seals no more.
+fn aside(home: &Home, key: &SigningKey) -> PathBuf {
+    let (now, keyid) = (clock::now().basic(), key.keyid());
+    home.keys()
+        .join(format!("retired-{now}-{}.pem", keyid.short()))
+}
+
 fn rotate(home: &Home, trust_dir: &Path) -> Result<(SigningKey, PathBuf), KeyringError> {
     let path = key_path(home);
     let old = load(&path)?;
     let now = clock::now();
-    let aside = home.keys().join(format!(
-        "retired-{}-{}.pem",
-        now.basic(),
-        old.keyid().short()
-    ));
-    fs::rename(&path, &aside).map_err(|source| KeyringError::Write {
-        path: aside.clone(),
-        source,
-    })?;
+    let aside = aside(home, &old);
+    move_key(&path, &aside)?;
     let trust_file = trust_dir.join(format!("{}.json", old.keyid()));
     if let Ok(mut record) = crate::config::read_trusted_key(&trust_file) {
         record.valid_until = Some(now);

@@ -5,6 +5,7 @@
 mod adapters;
 mod admissions;
 mod artifact_times;
+mod authority;
 mod baseline_checks;
 mod cases;
 mod checks;
@@ -73,6 +74,7 @@ mod trust;
 mod walk;
 
 pub use admissions::{KeptRecord, RecordFile, RecordsError, read_record, scan as scan_records};
+pub use authority::{check_ledger, list_operators, make_checkpoint, repair_trust};
 pub use cases::{Case, CaseError, Catalog};
 pub use clock::{now, random};
 pub use config::{Config, ConfigError, read_dotenv, read_trusted_key};
@@ -82,13 +84,17 @@ pub use eligibility::RouteRequest;
 pub use environment::{Environment, NotText};
 pub use explain::explain_pack;
 pub use follow::{FollowError, Follower, Look, Standing};
-pub use harness::{Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult};
+pub use harness::{
+    Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult, needs_operator,
+};
 pub use home::{Home, HomeError, resolve_config, resolve_home};
 pub use index::{IndexError, rebuild_index};
 pub use inputs::InputError;
 pub use inside::{NamedFileError, ReadPathError};
 pub use journal::{JournalError, Observer};
-pub use keyring::{KeyringError, key_path, make_key, rotate_key, show_key};
+pub use keyring::{
+    KeyringError, key_path, make_key, next_key, rotate_key, show_key, take_next_key,
+};
 pub use listings::{list_cases, list_engines, list_runs, show_case};
 pub use lock::{Holder, LockError};
 pub use pack_file::PackFileError;
@@ -110,7 +116,9 @@ pub use task::{RepositoryTask, Task};
 pub use transfer::{
     Exported, Imported, PatchOf, TransferError, export_patch, export_tar, import_pack, write_file,
 };
-pub use trust::{NewTrust, TrustError, list_trust, revoke_key, trust_key};
+pub use trust::{
+    NewTrust, TrustError, find_trusted, list_trust, new_trusted, revoke_key, trust_key,
+};
 
 use std::time::Duration;
 

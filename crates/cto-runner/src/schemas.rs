@@ -58,6 +58,8 @@ registry! {
     "case" read cto_contract::case::CaseFile, "case.yaml";
     "case-show" written out::CaseOutput, "Output of `cto cases <id>`";
     "cases" written out::CasesOutput, "Output of `cto cases`";
+    "checkpoint" read cto_contract::checkpoint::Checkpoint, "Payload of a checkpoint of the ledger";
+    "checkpoint-written" written out::CheckpointOutput, "Output of `cto ledger checkpoint`";
     "config" written out::ConfigOutput, "Output of `cto config show`";
     "contract" read cto_contract::task::TaskContract, "task-contract.json";
     "contract-check" written cto_rules::outputs::ContractCheckOutput, "Output of `cto contract check`";
@@ -76,9 +78,12 @@ registry! {
     "index" written cto_store::IndexOutput, "Output of `cto index rebuild`";
     "init" written cto_rules::outputs::InitOutput, "Output of `cto init`";
     "key" written out::KeyOutput, "Output of `cto key`";
+    "ledger-check" written out::LedgerCheckOutput, "Output of `cto ledger verify`";
+    "ledger-release" written out::ReleaseOutput, "Output of `cto ledger release`";
     "logs" written out::LogsOutput, "Output of `cto logs`";
     "matrix" written out::MatrixOutput, "Output of `cto matrix` and its report.json";
     "model-script" read cto_contract::model_script::ModelScript, "A script for `cto model scripted`";
+    "operators" written out::OperatorsOutput, "Output of `cto operator list`";
     "plan" written out::PlanOutput, "Output of `cto run --plan`";
     "recover" written out::RecoverOutput, "Output of `cto recover`";
     "replay" written out::ReplayOutput, "Output of `cto replay`";
@@ -89,6 +94,8 @@ registry! {
     "schemas" written out::SchemasOutput, "Output of `cto schema`";
     "scripted-model" written out::ScriptedModelOutput, "Output of `cto model scripted`";
     "show" written out::ShownReport, "Output of `cto show`: report.json, and whose it is";
+    "signed-decision" written out::SignedDecisionOutput, "Output of a command that records a decision";
+    "signing" written out::SigningOutput, "What is to be signed elsewhere: output of such a command without a key";
     "statement" written cto_contract::attestation::Statement, "Payload of attestation.dsse.json: the in-toto statement";
     "stop" written out::StopOutput, "Output of `cto stop`";
     "text" written out::TextOutput, "Output of `cto completions` and `cto man`";
@@ -97,6 +104,7 @@ registry! {
     "trust" read cto_contract::trust::TrustedKey, "A file under trust/harness/";
     "trust-change" written out::TrustOutput, "Output of `cto trust add` and `cto trust revoke`";
     "trust-list" written out::TrustListOutput, "Output of `cto trust list`";
+    "trust-repair" written out::TrustRepairOutput, "Output of `cto trust repair`";
     "validate-failures" written out::ValidateFailuresOutput, "Output of `cto validate failures`";
     "validate-redteam" written out::ValidateRedteamOutput, "Output of `cto validate redteam`";
     "verify" written cto_contract::verify::VerifyReport, "Output of `cto verify` and `cto-verify --json`";

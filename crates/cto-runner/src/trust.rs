@@ -65,8 +65,13 @@ pub struct NewTrust {
     pub valid_until: Option<Utc>,
 }
 
-/// Trusts a key.
+/// Trusts a key, where nobody has to sign for it.
 pub fn trust_key(config: &Config, new: NewTrust) -> Result<TrustOutput, TrustError> {
+    save(config, new_trusted(config, new)?)
+}
+
+/// The record of a key to be trusted.
+pub fn new_trusted(config: &Config, new: NewTrust) -> Result<TrustedKey, TrustError> {
     let keyid = new.key.keyid();
     if new.valid_until.is_some_and(|until| until <= new.valid_from) {
         return Err(TrustError::PeriodEmpty);
@@ -75,7 +80,7 @@ pub fn trust_key(config: &Config, new: NewTrust) -> Result<TrustOutput, TrustErr
     if known.any(|k| k.keyid == keyid && k.revoked_at.is_some()) {
         return Err(TrustError::Revoked { keyid });
     }
-    let record = TrustedKey {
+    Ok(TrustedKey {
         schema: TrustSchema,
         name: new.name,
         keyid,
@@ -83,22 +88,26 @@ pub fn trust_key(config: &Config, new: NewTrust) -> Result<TrustOutput, TrustErr
         valid_from: new.valid_from,
         valid_until: new.valid_until,
         revoked_at: None,
-    };
+    })
+}
+
+/// Trusts a key no more, where nobody has to sign for it: nothing that it ever sealed counts.
+pub fn revoke_key(config: &Config, text: &str, now: Utc) -> Result<TrustOutput, TrustError> {
+    let mut record = find_trusted(config, text)?;
+    record.revoked_at = record.revoked_at.or(Some(now));
     save(config, record)
 }
 
-/// Trusts a key no more: nothing that it ever sealed counts. It is named by its id or a unique beginning of it.
-pub fn revoke_key(config: &Config, text: &str, now: Utc) -> Result<TrustOutput, TrustError> {
+/// The trusted key with this id or a unique beginning of it.
+pub fn find_trusted(config: &Config, text: &str) -> Result<TrustedKey, TrustError> {
     let named = |key: &&TrustedKey| !text.is_empty() && key.keyid.as_str().starts_with(text);
     let mut named = config.trusted.iter().filter(named);
     let text = text.to_owned();
-    let mut record = match (named.next(), named.next()) {
-        (None, _) => return Err(TrustError::Unknown { text }),
-        (Some(_), Some(_)) => return Err(TrustError::Ambiguous { text }),
-        (Some(key), None) => key.clone(),
-    };
-    record.revoked_at = record.revoked_at.or(Some(now));
-    save(config, record)
+    match (named.next(), named.next()) {
+        (None, _) => Err(TrustError::Unknown { text }),
+        (Some(_), Some(_)) => Err(TrustError::Ambiguous { text }),
+        (Some(key), None) => Ok(key.clone()),
+    }
 }
 
 /// Lists the keys that are trusted, and those that no longer are.

@@ -24,10 +24,12 @@ pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod key;
+pub(crate) mod ledger;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod matrix;
 pub(crate) mod model;
+pub(crate) mod operator;
 pub(crate) mod plan;
 pub(crate) mod recover;
 pub(crate) mod replay;
@@ -118,6 +120,8 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Import(args) => import::run(&args, session),
         Command::Key(args) => key::run(&args, session),
         Command::Trust(args) => trust::run(&args, session),
+        Command::Operator(args) => operator::run(&args, session),
+        Command::Ledger(args) => ledger::run(&args, session),
         Command::Config(args) => config::run(&args, session),
         Command::Doctor(args) => doctor::run(&args, session),
         Command::Recover(args) => recover::run(&args, session),

@@ -30,6 +30,7 @@ mod measured;
 mod model;
 mod model_faults;
 mod namespace;
+mod operators;
 mod oracles;
 mod packs;
 mod place;

@@ -14,6 +14,7 @@ macro_rules! outputs {
     )+ };
 }
 
+mod authority;
 mod cases;
 mod change;
 mod doctor;
@@ -34,6 +35,11 @@ mod transfer;
 mod validate;
 mod why;
 
+pub use authority::{
+    CheckpointOutput, CheckpointTag, LedgerCheckOutput, LedgerCheckTag, LedgerFinding, OperatorRow,
+    OperatorsOutput, OperatorsTag, ReleaseOutput, ReleaseTag, SignedDecisionOutput,
+    SignedDecisionTag, SigningOutput, SigningTag, TrustRepairOutput, TrustRepairTag, WaitingSlot,
+};
 pub use cases::{CaseOutput, CaseRow, CaseTag, CasesOutput, CasesTag};
 pub use change::{DiffOutput, DiffTag};
 pub use doctor::{DoctorCheck, DoctorOutput, DoctorTag, Health};

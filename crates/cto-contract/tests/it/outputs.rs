@@ -41,6 +41,7 @@ fn output_names_are_frozen() {
     documents!(
         CaseTag, CaseOutput;
         CasesTag, CasesOutput;
+        CheckpointTag, CheckpointOutput;
         ConfigTag, ConfigOutput;
         DiffTag, DiffOutput;
         DoctorTag, DoctorOutput;
@@ -50,16 +51,22 @@ fn output_names_are_frozen() {
         GcTag, GcOutput;
         ImportTag, ImportOutput;
         KeyTag, KeyOutput;
+        LedgerCheckTag, LedgerCheckOutput;
         LogsTag, LogsOutput;
         MatrixTag, MatrixOutput;
+        OperatorsTag, OperatorsOutput;
         PlanTag, PlanOutput;
         RecoverTag, RecoverOutput;
+        ReleaseTag, ReleaseOutput;
         ReplayTag, ReplayOutput;
         SchemasTag, SchemasOutput;
+        SignedDecisionTag, SignedDecisionOutput;
+        SigningTag, SigningOutput;
         StopTag, StopOutput;
         TextTag, TextOutput;
         TrustTag, TrustOutput;
         TrustListTag, TrustListOutput;
+        TrustRepairTag, TrustRepairOutput;
         ValidateFailuresTag, ValidateFailuresOutput;
         ValidateRedteamTag, ValidateRedteamOutput;
         WhyTag, WhyOutput;
@@ -86,13 +93,16 @@ fn output_names_are_frozen() {
         GcItem,
         GcKept,
         GcProblem,
+        LedgerFinding,
         LogFile,
         MatrixCounts,
         MatrixRun,
         NotCovered,
         NotTried,
+        OperatorRow,
         RecoveredRun,
         SchemaRow,
+        WaitingSlot,
     );
     insta::assert_snapshot!(out);
 }
