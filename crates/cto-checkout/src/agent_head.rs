@@ -113,7 +113,8 @@ mod tests {
     fn put(top: &Path, path: &str, bytes: &[u8]) {
         let path = top.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
+        let mut file = fs::File::create(path).unwrap();
+        file.write_all(bytes).unwrap();
     }
 
     fn packed(text: &str) -> Vec<u8> {
