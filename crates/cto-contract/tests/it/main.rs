@@ -1,5 +1,6 @@
 //! Freezes every wire name: renaming one needs a new schema version.
 
+mod fields;
 mod outputs;
 
 use std::fmt::Write as _;

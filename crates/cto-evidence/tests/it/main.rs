@@ -7,6 +7,7 @@
 
 mod addenda;
 mod approvals;
+mod backend_ends;
 mod binary;
 mod chain;
 mod claims;

@@ -34,6 +34,8 @@ FAILURES = {
     "backend_failed", "secret_exposed", "source_repository_mutated", "protected_root_mutated", "verified_tree_mismatch",
     "verification_tampered", "patch_not_reproducible",
 }
+# Blocks what was not started yet, and fails what was.
+FAILURES_ONCE_STARTED = {"model_admission_mismatch"}
 PROOFS = ("stage4-disposable-sandbox-proof.json", "stage5-owned-repo-proof.json")
 BODIES = {
     "landing": {"target_id", "branch", "base_commit", "landed_commit", "tree_id", "target_repository_ending_clean"},
@@ -274,11 +276,16 @@ def read_log(data):
         return None
 
 
+def failures(types):
+    """11. The blockers that are failures in a log with these events."""
+    return FAILURES | (FAILURES_ONCE_STARTED if "backend.started" in types else set())
+
+
 def order_breaches(events):
     """7, rules 2 to 9; whether the contract's own types were looked for; what is omitted, and why."""
     others = [b["code"] for b in events[-1]["data"].get("blockers", []) if b["code"] != "missing_required_event"]
-    status = "fail" if set(others) & FAILURES else "blocked" if others else "pass"
     types, found = [e["type"] for e in events], []
+    status = "fail" if set(others) & failures(types) else "blocked" if others else "pass"
     recovered = "run.recovered" in types
     spine = [t for t in types if t in PLACES]
     if recovered:
@@ -541,9 +548,35 @@ def check_report(report, value_of, events, head, digests, documents, predicate):
         verdict(value_of.get("git.diff.checked", {}).get("allowed_writes_passed") is True, "a pass outside its paths")
         verdict(report["required_events_passed"] and not report["forbidden_actions_attempted"], "a pass with gaps or attempts")
         verdict(patch and patch["tree_id"] == patch["applied_tree_id"] == checked.get("verified_tree_id"), "not one tree")
+        verdict(ended_well(value_of.get("backend.finished", {})), "a pass that the end of its backend speaks against")
     else:
         verdict(report["blockers"], "no blocker")
-        verdict(report["status"] == "fail" or not {b["code"] for b in report["blockers"]} & FAILURES, "blocked with a failure")
+        found = {b["code"] for b in report["blockers"]} & failures([e["type"] for e in events])
+        verdict(report["status"] == "fail" or not found, "blocked with a failure")
+    mismatch(report["resources"].get("model_traffic") == value_of.get("backend.finished", {}).get("model_traffic"), "model_traffic")
+
+
+def ended_well(end):
+    """11. Whether nothing in `backend.finished` speaks against a pass."""
+    traffic, phases, roots = end.get("model_traffic") or {}, end.get("pipeline"), end.get("protected_roots") or {}
+    by, codes = end.get("stopped_by"), (0, 1) if phases and phases["ended"] else (0,)
+    ended = by == "finished" or (by != "input_unread" and end["signal"] is None and end["exit_code"] in codes)
+    held = end["no_survivors"] and not (end.get("start_failure") or end["timed_out"] or end["program_replaced"])
+    kept = not (roots.get("unreadable") or roots.get("changed"))
+    pinned = traffic.get("pinned_model")
+    same = lambda name: name == pinned or name.startswith(pinned + "-") and re.fullmatch("[0-9]{8}", name[len(pinned) + 1:].replace("-", ""))
+    model = not traffic.get("standing_fault") and (pinned is None or not traffic["model_mismatches"] and all(map(same, traffic.get("answered_by", []))))
+    agent = end.get("agent") or {}
+    ended = ended and agent.get("end", "done") == "done"
+    if phases is None:
+        return ended and held and kept and model and agent.get("review") != "reject"
+    first = {}
+    for phase in phases["phases"]:
+        first.setdefault(phase["phase"], phase)
+    good = lambda p: p and p["status"] == "completed" and not p.get("critical") and not p.get("failed_rubrics")
+    judged = good(first.get("verify")) and good(first.get("review")) and (first.get("implement") or {}).get("status") == "completed"
+    enveloped = not any(p["status"] == "failed" and (p.get("error") or "").startswith("AGENT_RESULT") for p in phases["phases"])
+    return ended and held and kept and model and enveloped and "fault" not in phases and judged
 
 
 def check_freshness(report, sums, recovered):
