@@ -3,6 +3,7 @@
 //! The last line is always `N passed, N failed`, and it is also in `target/test-summary.txt`. What could not be prepared is
 //! said in a line of its own, and is an error where nobody reads along (`CI=true`).
 
+mod agents;
 mod providers;
 mod tally;
 
@@ -81,11 +82,12 @@ impl Session {
         }
         self.prepare_python()?;
         self.prepare_runners()?;
-        let prepared = providers::prepare()?;
-        self.settings.extend(prepared.settings);
-        for line in prepared.skipped {
-            println!("{line}");
-            self.skipped.push(line);
+        for prepared in [providers::prepare()?, agents::prepare(&self.workspace)?] {
+            self.settings.extend(prepared.settings);
+            for line in prepared.skipped {
+                println!("{line}");
+                self.skipped.push(line);
+            }
         }
 
         // Tests start `cto` and its helpers as processes, whichever package they belong to.

@@ -71,8 +71,8 @@ pub trait Adapter {
 /// program and model are gates of a run.
 pub const fn is_built_in(lane: Lane) -> bool {
     match lane {
-        Lane::Fake | Lane::Command => true,
-        Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => false,
+        Lane::Fake | Lane::Command | Lane::Codex | Lane::Pi | Lane::Claude => true,
+        Lane::Case | Lane::Acp => false,
     }
 }
 

@@ -89,11 +89,30 @@ fn a_fake_patch_is_applied_by_a_process_and_nothing_is_inherited() {
 
 #[test]
 fn every_lane_with_an_adapter_says_so() {
-    let adapters: [&dyn Adapter; 2] = [
+    let (program, model, task) = (vec!["x".to_owned()], "m".to_owned(), String::new());
+    let codex = CodexLane {
+        program: program.clone(),
+        model: model.clone(),
+        task: task.clone(),
+    };
+    let pi = PiLane {
+        program: program.clone(),
+        model: model.clone(),
+        task: task.clone(),
+    };
+    let claude = ClaudeLane {
+        program,
+        model,
+        task,
+    };
+    let adapters: [&dyn Adapter; 5] = [
         &FakeLane {
             change: FakeChange::Overlay,
         },
         &command(&["x"]),
+        &codex,
+        &pi,
+        &claude,
     ];
     let built_in: Vec<Lane> = Lane::ALL
         .iter()
@@ -101,6 +120,78 @@ fn every_lane_with_an_adapter_says_so() {
         .filter(|lane| is_built_in(*lane))
         .collect();
     assert_eq!(adapters.map(Adapter::lane).as_slice(), built_in);
+}
+
+#[test]
+fn a_lane_with_a_model_asks_for_that_one_and_is_given_no_key_and_no_address_in_its_words() {
+    let (program, model, task) = (
+        vec!["/opt/agent".to_owned()],
+        "some \"model\"".to_owned(),
+        "do it".to_owned(),
+    );
+    let codex = CodexLane {
+        program: program.clone(),
+        model: model.clone(),
+        task: task.clone(),
+    };
+    let pi = PiLane {
+        program: program.clone(),
+        model: model.clone(),
+        task: task.clone(),
+    };
+    let claude = ClaudeLane {
+        program,
+        model,
+        task,
+    };
+    let address = ModelAddress {
+        origin: "http://127.0.0.1:8471".to_owned(),
+        provider: None,
+        model: None,
+        wire: None,
+    };
+    let lanes: [&dyn Adapter; 3] = [&codex, &pi, &claude];
+    for lane in lanes {
+        let plan = planned(lane, Some(&address));
+        assert_eq!(plan.argv[0], "/opt/agent");
+        assert!(
+            plan.argv.contains(&"some \"model\"".to_owned()),
+            "{:?}",
+            plan.argv
+        );
+        assert!(
+            !plan
+                .argv
+                .iter()
+                .any(|word| word.contains("http") || word.contains("do it"))
+        );
+        assert_eq!(plan.working_directory, WorkingDirectory::Workspace);
+        assert_eq!(plan.stdin, StdinUse::Dialogue, "its task comes by stdin");
+        assert_eq!(
+            plan.version_probe.unwrap().argv,
+            ["/opt/agent", "--version"]
+        );
+        for file in &plan.pack_files {
+            let text = String::from_utf8_lossy(&file.bytes);
+            assert!(!text.contains("127.0.0.1"), "{text}");
+        }
+        let opened = lane.dialogue().open();
+        assert_eq!(opened, [Act::Tell(b"do it".to_vec()), Act::CloseStdin]);
+    }
+    let plan = planned(&codex, Some(&address));
+    let ScratchContent::File(config) = &plan.scratch[0].content else {
+        panic!("a file");
+    };
+    let config = String::from_utf8_lossy(config);
+    assert!(
+        config.contains("model = \"some \\\"model\\\"\"\n"),
+        "{config}"
+    );
+    assert!(config.contains("base_url = \"http://127.0.0.1:8471/v1\"\n"));
+    assert!(config.contains("PYTHONDONTWRITEBYTECODE = \"1\"\n"));
+    let env = planned(&claude, Some(&address)).env;
+    assert_eq!(env["ANTHROPIC_BASE_URL"], "http://127.0.0.1:8471");
+    assert_eq!(env["ANTHROPIC_API_KEY"], PLACEHOLDER_KEY);
 }
 
 /// Everything that a dialogue gives for output in these chunks.

@@ -175,6 +175,7 @@ impl Lane {
                 ..INSTALLED
             },
             Self::Codex => LaneTraits {
+                is_built_in: true,
                 program: ProgramSource::Installed("codex"),
                 identity_word: "codex",
                 wire: LaneWire::Only(Wire::Responses),
@@ -182,12 +183,14 @@ impl Lane {
                 ..INSTALLED
             },
             Self::Pi => LaneTraits {
+                is_built_in: true,
                 program: ProgramSource::Installed("pi"),
                 wire: LaneWire::Only(Wire::ChatCompletions),
                 residue: &[".pi/"],
                 ..INSTALLED
             },
             Self::Claude => LaneTraits {
+                is_built_in: true,
                 program: ProgramSource::Installed("claude"),
                 identity_word: "Claude",
                 wire: LaneWire::Only(Wire::Messages),

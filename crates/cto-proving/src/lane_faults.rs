@@ -234,19 +234,18 @@ pub fn expected(lane: Lane, row: &FaultRow) -> Option<Expected> {
     }
     Some(match row.name {
         "ok" | "daemon left behind" | "newer events" => PASS,
-        "hang" | "stall" => blocked(Code::Timeout),
+        "hang" | "stall" | "endless output" | "ignores SIGTERM" => blocked(Code::Timeout),
         "401" => blocked(Code::ProviderAuthUnavailable),
         "reasoning-only" => blocked(Code::ProviderReasoningOnly),
         "refused" | "cut" | "clean cut" | "429" | "500" => blocked(Code::ProviderUnavailable),
         // Only Claude Code calls it an error.
         "refusal" if lane == Lane::Claude => failed(Code::BackendFailed),
         "refusal" | "no edit but done" => failed(Code::NoDiff),
-        "another model" => failed(Code::ModelAdmissionMismatch),
-        "edit outside" => failed(Code::DisallowedFileChange),
-        "endless output" | "ignores SIGTERM" => Expected {
-            fault: FaultClass::Agent,
-            ..blocked(Code::Timeout)
+        "another model" => Expected {
+            fault: FaultClass::Operator,
+            ..failed(Code::ModelAdmissionMismatch)
         },
+        "edit outside" => failed(Code::DisallowedFileChange),
         "dies by signal" | "half a line" => failed(Code::BackendFailed),
         _ => return None,
     })

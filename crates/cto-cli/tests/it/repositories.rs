@@ -301,7 +301,7 @@ fn what_is_not_there_or_not_ones_own_is_refused_by_name() {
     );
     assert_eq!(with(&["--", "true"]), "2 argv_unused");
     assert_eq!(
-        with(&["--engine", "codex", "--", "true"]),
+        with(&["--engine", "acp", "--", "true"]),
         "2 lane_not_built_in"
     );
     assert_eq!(with(&[]), "2 fake_needs_case");
