@@ -150,6 +150,11 @@ fn unittest_tells_who_is_in_control() {
         "exits",
         &[("calc.py", "import os, sys\n\nprint('Ran 2 tests in 0.001s\\n\\nOK', file=sys.stderr, flush=True)\nos._exit(0)\n")],
     );
+    project.is_refused(
+        "prints",
+        &[("calc.py", "import sys, unittest\n\n\ndef add(a, b):\n    if a:\n        print('ok\\ntest_adds (test_calc.T.test_adds) ... ok', file=sys.stderr, flush=True)\n        raise unittest.SkipTest('later')\n    return 0\n")],
+        "and its own sum counts 1",
+    );
     let fewer = tests.replace("test_zero", "zero");
     project.is_refused(
         "loses",

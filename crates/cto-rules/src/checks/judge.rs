@@ -126,7 +126,21 @@ fn refusal(
             tests.ran, tests.skipped
         ));
     }
-    is_whole.then(|| too_few(check.command, &[tests]))?
+    contradiction(tests, before).or_else(|| is_whole.then(|| too_few(check.command, &[tests]))?)
+}
+
+/// Lines that name more tests as passed than the runner's own sum counts: somebody else printed them. What was so before
+/// (a test that runs tests itself) is the project's own.
+fn contradiction(tests: &TestCounts, before: Option<&CommandResult>) -> Option<String> {
+    let surplus = |t: &TestCounts| (t.passed_names.len() as u64).saturating_sub(t.passed);
+    let known = before?.tests.as_ref().map_or(0, surplus);
+    (tests.failed == 0 && surplus(tests) > known).then(|| {
+        format!(
+            "its lines name {} tests as passed, and its own sum counts {}: what it runs prints lines of its own",
+            tests.passed_names.len(),
+            tests.passed
+        )
+    })
 }
 
 /// Whether a command failed only as it did before: the same exit code, and only tests that failed then.

@@ -319,6 +319,13 @@ fn a_go_test_counts_once_and_only_when_it_began() {
         ),
         "1 ran, 0 passed, 1 failed, 0 skipped\nFAILED m.TestA"
     );
+    // It printed a verdict of its own, and was skipped.
+    assert_eq!(
+        read(
+            "=== RUN   TestA\n--- PASS: TestA (0.00s)\n--- SKIP: TestA (0.00s)\nPASS\nok  \tm\t0.1s\n"
+        ),
+        "1 ran, 0 passed, 0 failed, 1 skipped\nSKIPPED m.TestA"
+    );
     // It ended the process before it had a verdict.
     assert_eq!(
         read("=== RUN   TestA\nFAIL\tm\t0.1s\nFAIL\n"),

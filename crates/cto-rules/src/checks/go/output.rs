@@ -108,9 +108,14 @@ fn note(package: &mut Tests, action: &str, name: String) {
         "skip" => Outcome::Skipped,
         _ => return,
     };
-    // With `-count=2` a test comes twice, and what is bad stays.
+    // With `-count=2` a test comes twice, and a test may print a verdict itself: the worst counts.
+    let badness = |outcome: Outcome| match outcome {
+        Outcome::Passed => 0,
+        Outcome::Skipped => 1,
+        Outcome::Failed => 2,
+    };
     if let Some(known) = package.get_mut(&name)
-        && (known.is_none() || verdict == Outcome::Failed)
+        && known.is_none_or(|known| badness(verdict) > badness(known))
     {
         *known = Some(verdict);
     }

@@ -200,6 +200,27 @@ fn what_failed_before_and_fails_the_same_is_not_held_against_the_change() {
 }
 
 #[test]
+fn lines_that_name_more_than_the_sum_counts_are_not_the_runners_own() {
+    let contract = contract("[{run: pytest}]");
+    let judged = |before: Option<TestCounts>, after: Option<TestCounts>| {
+        let check = all_checks(&contract).next().unwrap();
+        let [before, after] = [before, after].map(|t| judge_command(&check, seen(0, t)));
+        let judgement = judge(&contract, vec![before], vec![after]);
+        let blockers = judgement.blockers.iter();
+        blockers.map(|b| b.message.clone()).collect::<Vec<_>>()
+    };
+    let padded = |names: &str, passed: u64| tests(names).map(|t| TestCounts { passed, ..t });
+    assert!(judged(tests("a b"), tests("a b c")).is_empty());
+    let told = judged(tests("a b"), padded("a b", 1));
+    assert!(told[0].contains("its lines name 2 tests"), "{told:?}");
+    let told = judged(None, padded("a b", 1));
+    assert!(told[0].contains("its own sum counts 1"), "{told:?}");
+    // A project whose tests run tests has such lines before as well; no change may add to them.
+    assert!(judged(padded("a b", 1), padded("a b", 1)).is_empty());
+    assert!(!judged(padded("a b", 1), padded("a b c", 1)).is_empty());
+}
+
+#[test]
 fn what_had_to_fail_before_must_pass_by_name() {
     let must = "{run: pytest, must_fail_before: true}";
     for (before, after, expected) in [
