@@ -108,7 +108,7 @@ impl CaseLane {
         // Its roles call `ca` by that name, whatever the file is called.
         let own = ScratchEntry {
             path: format!("{TOOLS}/ca"),
-            content: ScratchContent::Program(wrapper(&self.program)),
+            content: ScratchContent::Program(wrapper(&self.program, &self.task_id)),
         };
         files.into_iter().chain([own]).collect()
     }
@@ -156,10 +156,16 @@ pub fn is_case_command(argv: &[String]) -> bool {
     }
 }
 
-/// A program of two lines that becomes another one.
-fn wrapper(program: &str) -> Vec<u8> {
+/// A small program that becomes another one. The roles are asked to leave marks with it, and a task that is named on the
+/// command line is active for nobody: the first mark says that it is.
+fn wrapper(program: &str, task: &str) -> Vec<u8> {
     let quoted = program.replace('\'', r"'\''");
-    format!("#!/bin/sh\nexec '{quoted}' \"$@\"\n").into_bytes()
+    format!(
+        "#!/bin/sh\n\
+         if [ -d '{STATE}/{task}' ] && [ ! -e {STATE}/active ]; then echo '{task}' > {STATE}/active; fi\n\
+         exec '{quoted}' \"$@\"\n"
+    )
+    .into_bytes()
 }
 
 impl Adapter for CaseLane {
@@ -168,7 +174,7 @@ impl Adapter for CaseLane {
     }
 
     fn revision(&self) -> u32 {
-        1
+        2
     }
 
     fn plan(&self, around: Surroundings<'_>) -> LanePlan {

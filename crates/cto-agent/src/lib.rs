@@ -67,12 +67,11 @@ pub trait Adapter {
     fn dialogue(&self) -> Box<dyn Dialogue>;
 }
 
-/// Whether this build may run a lane. Those with a model have their adapters, and stay closed until the records that admit
-/// program and model are gates of a run.
+/// Whether this build may run a lane: it has its adapter.
 pub const fn is_built_in(lane: Lane) -> bool {
     match lane {
-        Lane::Fake | Lane::Command | Lane::Codex | Lane::Pi | Lane::Claude => true,
-        Lane::Case | Lane::Acp => false,
+        Lane::Fake | Lane::Command | Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude => true,
+        Lane::Acp => false,
     }
 }
 

@@ -83,6 +83,7 @@ pub(crate) enum Command {
     Ledger(commands::ledger::Args),
     Config(commands::config::Args),
     Validate(commands::validate::Args),
+    Loop(commands::loops::Args),
     Model(commands::model::Args),
     Doctor(commands::doctor::Args),
     Recover(commands::recover::Args),
@@ -98,7 +99,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Work",
         &[
-            "init", "contract", "route", "run", "rerun", "matrix", "stop",
+            "init", "contract", "route", "run", "rerun", "matrix", "loop", "stop",
         ],
     ),
     (

@@ -164,11 +164,12 @@ impl Lane {
                 ..INSTALLED
             },
             Self::Case => LaneTraits {
+                is_built_in: true,
                 gating: Gating::Environment,
                 program: ProgramSource::Installed("ca"),
                 decision_from: Some(Stage::FIRST),
-                // The npm package `case` is another program.
-                identity_word: "Usage: ca",
+                // The npm package `case` is another program, whose usage begins with the same letters.
+                identity_word: "Usage: ca <command>",
                 wire: LaneWire::Only(Wire::ChatCompletions),
                 workspace_git: WorkspaceGit::Always,
                 state_paths: &[".case/"],
@@ -207,6 +208,12 @@ impl Lane {
             ProgramSource::Installed(_) => NetworkClass::Model,
             ProgramSource::System | ProgramSource::CommandLine => contract,
         }
+    }
+
+    /// Whether a path of the workspace is the lane's own state, whether or not the baseline has it.
+    pub fn keeps_state_at(self, path: &[u8]) -> bool {
+        let mut own = self.traits().state_paths.iter();
+        own.any(|directory| path.starts_with(directory.as_bytes()))
     }
 
     /// Whether a path of the workspace, absent from the baseline, is the lane's own and no part of the change.

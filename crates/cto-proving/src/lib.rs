@@ -3,11 +3,13 @@
 //! Everything goes through the public run API and is judged from sealed packs alone. Nothing here can make a grant, a
 //! verdict or a pack, and every pack that comes out is marked as conformance.
 
+pub mod case_lane;
 pub mod doubles;
 pub mod failures;
 pub mod lane_faults;
 pub mod matrix;
 pub mod pool;
+pub mod qwen_loop;
 pub mod redteam;
 
 /// Seconds since then with three digits: what a person reads.

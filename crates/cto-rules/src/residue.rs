@@ -3,9 +3,9 @@
 //!
 //! Residue is listed and thrown away. That is safe because nothing of it is ever used again: the patch leaves it out,
 //! and the checks run on a fresh baseline with only the patch applied. So a list that is too long can lose a new file,
-//! which the report then names; it can never let one in. What it must not lose is kept out of it: a tracked path, a
-//! path whose cache the contract names, a new lock file that it allows, a directory that the baseline keeps files in, and
-//! a file that a test runner or an agent would load by its name.
+//! which the report then names; it can never let one in. What it must not lose is kept out of it: a tracked path (but for
+//! the lane's own state, which stays as it was), a path whose cache the contract names, a new lock file that it allows, a
+//! directory that the baseline keeps files in, and a file that a test runner or an agent would load by its name.
 
 #[cfg(test)]
 mod tests;
@@ -71,10 +71,21 @@ impl<'a> ResidueRules<'a> {
 
     /// Whether a path is residue; `ignored` says what the ignore rules of the baseline make of it.
     pub fn is_residue(&self, path: &[u8], ignored: bool) -> bool {
+        if self.is_state_of_lane(path) {
+            return true;
+        }
         if self.is_tracked(path) {
             return false;
         }
         ignored || self.is_of_lane(path) || TOOLS.iter().any(|tool| self.is_left_by(tool, path))
+    }
+
+    /// A lane's own state is never the change, also where a repository keeps some of it: what was there stays as it was.
+    fn is_state_of_lane(&self, path: &[u8]) -> bool {
+        match self.left_by {
+            LeftBy::Agent(lane) => lane.keeps_state_at(path) && !self.policy.names(path),
+            LeftBy::Checks => false,
+        }
     }
 
     fn is_of_lane(&self, path: &[u8]) -> bool {

@@ -53,6 +53,13 @@ impl Environment {
         self
     }
 
+    /// Sets values, whatever the process was started with.
+    #[must_use]
+    pub fn with(mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.values.extend(pairs);
+        self
+    }
+
     /// The value, if it is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values

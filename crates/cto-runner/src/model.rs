@@ -79,6 +79,29 @@ pub(crate) fn key_is_a_command(harness: &Harness, provider: &str) -> bool {
     settings.key_env.is_none() && !settings.credential_command.is_empty()
 }
 
+/// A provider whose credentials Case can't use itself: the forwarder has to hold a token for it.
+const BRIDGED_PROVIDER: &str = "openai-codex";
+/// Only the exact value `1` lets it.
+const BRIDGE_VARIABLE: &str = "CTO_HARNESS_CASE_OPENAI_CODEX_AUTH_BRIDGE";
+
+/// Why a provider that needs the auth bridge can't be asked: it is not switched on, or nothing gives it a token.
+pub(crate) fn closed_bridge(harness: &Harness, lane: Lane, provider: &str) -> Option<AccessState> {
+    if lane != Lane::Case || provider != BRIDGED_PROVIDER {
+        return None;
+    }
+    let settings = settings_of(harness, provider);
+    let why = if harness.env.get(BRIDGE_VARIABLE) != Some("1") {
+        format!(
+            "Case can't use the credentials of {provider}, and {BRIDGE_VARIABLE} is not set to exactly 1"
+        )
+    } else if settings.key_env.is_none() && settings.credential_command.is_empty() {
+        format!("nothing in harness.yaml gives the bridge a token of {provider}")
+    } else {
+        return None;
+    };
+    Some(AccessState::KeyUnavailable(why))
+}
+
 /// Gets the key and looks the endpoint up. Only for a run that nothing else speaks against.
 pub(crate) fn open(
     harness: &Harness,

@@ -106,6 +106,7 @@ registry! {
     "trust-list" written out::TrustListOutput, "Output of `cto trust list`";
     "trust-repair" written out::TrustRepairOutput, "Output of `cto trust repair`";
     "validate-failures" written out::ValidateFailuresOutput, "Output of `cto validate failures`";
+    "validate-provider-adapter" written out::ValidateProviderAdapterOutput, "Output of `cto validate provider-adapter`";
     "validate-redteam" written out::ValidateRedteamOutput, "Output of `cto validate redteam`";
     "verify" written cto_contract::verify::VerifyReport, "Output of `cto verify` and `cto-verify --json`";
     "why" written out::WhyOutput, "Output of `cto why`";

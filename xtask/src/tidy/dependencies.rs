@@ -39,6 +39,7 @@ const MAP: &[(&str, &[&str])] = &[
             "cto-contract",
             "cto-rules",
             "cto-evidence",
+            "cto-egress",
             "cto-runner",
             "cto-sandbox",
         ],

@@ -26,6 +26,7 @@ pub(crate) mod init;
 pub(crate) mod key;
 pub(crate) mod ledger;
 pub(crate) mod logs;
+pub(crate) mod loops;
 pub(crate) mod man;
 pub(crate) mod matrix;
 pub(crate) mod model;
@@ -114,6 +115,7 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Replay(args) => replay::run(&args, session),
         Command::Why(args) => why::run(&args, session),
         Command::Validate(args) => validate::run(&args, session),
+        Command::Loop(args) => loops::run(&args, session),
         Command::Model(args) => model::run(&args, session),
         Command::Verify(args) => verify::run(&args, session),
         Command::Export(args) => export::run(&args, session),

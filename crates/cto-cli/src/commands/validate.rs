@@ -1,5 +1,6 @@
 //! `cto validate`: trigger every way to fail, try every way out, and check what each leaves behind.
 
+mod provider_adapter;
 mod redteam;
 
 use clap::Subcommand;
@@ -27,6 +28,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     Failures(FailuresArgs),
+    ProviderAdapter(provider_adapter::ProviderAdapterArgs),
     Redteam(redteam::RedteamArgs),
 }
 
@@ -54,6 +56,7 @@ struct FailuresArgs {
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     match &args.what {
         What::Failures(args) => failures(args, session),
+        What::ProviderAdapter(args) => provider_adapter::provider_adapter(args, session),
         What::Redteam(args) => redteam::redteam(args, session),
     }
 }

@@ -8,6 +8,7 @@
 
 mod attributes;
 mod bad_input;
+mod case;
 mod confined;
 mod crash;
 mod dice;

@@ -60,7 +60,8 @@ pub use settings::{ConfigOutput, ConfigTag, ConfigValue};
 pub use show::ShownReport;
 pub use transfer::{ExportKind, ExportOutput, ExportTag, ImportOutput, ImportTag};
 pub use validate::{
-    BehaviourStatus, CheckedBehaviour, CheckedRow, Checks, NotCovered, NotTried,
-    ValidateFailuresOutput, ValidateFailuresTag, ValidateRedteamOutput, ValidateRedteamTag,
+    AdapterCheck, BehaviourStatus, CheckedBehaviour, CheckedRow, Checks, NotCovered, NotTried,
+    ValidateFailuresOutput, ValidateFailuresTag, ValidateProviderAdapterOutput,
+    ValidateProviderAdapterTag, ValidateRedteamOutput, ValidateRedteamTag,
 };
 pub use why::{SubjectKind, WhyOutput, WhyTag};

@@ -1,4 +1,4 @@
-//! `cto validate failures` and `cto validate redteam`.
+//! `cto validate …`.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +19,15 @@ outputs! {
         /// Fixture to the path of its `report.json`.
         pub failure_reports: BTreeMap<String, String>,
         /// Where the fixtures and their packs are.
+        pub directory: String,
+    }
+    /// `cto validate provider-adapter`.
+    ValidateProviderAdapterOutput, ValidateProviderAdapterTag = "cto.validate-provider-adapter/v1" {
+        /// Every check holds.
+        pub ok: bool,
+        pub checked: Vec<AdapterCheck>,
+        pub errors: Vec<String>,
+        /// Where the runs and their packs are.
         pub directory: String,
     }
     /// `cto validate redteam`.
@@ -51,6 +60,22 @@ impl CheckedRow {
     pub fn passed(&self) -> bool {
         self.errors.is_empty() && self.checks.all()
     }
+}
+
+/// One check of a lane's adapter, which is a run with its own pack.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct AdapterCheck {
+    pub check: String,
+    pub passed: bool,
+    /// Status of the report; null when there is none.
+    pub status: Option<RunStatus>,
+    /// Whether the lane's program was started; null without a report.
+    pub case_process_started: Option<bool>,
+    /// Path of the run's `report.json`.
+    pub report: Option<String>,
+    /// What does not hold, a sentence each.
+    pub errors: Vec<String>,
+    pub seconds: f64,
 }
 
 /// The eight checks of a fixture's pack.

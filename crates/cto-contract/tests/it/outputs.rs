@@ -68,6 +68,7 @@ fn output_names_are_frozen() {
         TrustListTag, TrustListOutput;
         TrustRepairTag, TrustRepairOutput;
         ValidateFailuresTag, ValidateFailuresOutput;
+        ValidateProviderAdapterTag, ValidateProviderAdapterOutput;
         ValidateRedteamTag, ValidateRedteamOutput;
         WhyTag, WhyOutput;
         WrittenTag, WrittenOutput;

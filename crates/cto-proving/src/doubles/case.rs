@@ -18,7 +18,7 @@ use cto_runner::Environment;
 
 use super::Call;
 use journal::Journal;
-use pipeline::{Pipeline, Profile};
+use pipeline::{Pipeline, Profile, Role};
 use settings::Settings;
 
 /// What of the double differs from the newer build at its best.
@@ -128,6 +128,10 @@ enum End {
 }
 
 fn walk(call: &Call, task: &str, env: &Environment, quirks: &[Quirk]) -> Result<End, String> {
+    // The real program runs what a file here names, so it must not be started among files.
+    if std::fs::read_dir(".").is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err("it stands among files: `.env` and `bunfig.toml` would be obeyed".to_owned());
+    }
     let settings = Settings::read(task, env)?;
     let profile = Profile::of(settings.profile.as_deref());
     let mut journal = Journal::open(&settings, quirks).map_err(|e| e.to_string())?;
@@ -144,7 +148,12 @@ fn walk(call: &Call, task: &str, env: &Environment, quirks: &[Quirk]) -> Result<
             role,
             revision: begun.revision,
         };
-        let result = spoken.work(&mut journal)?;
+        let mut result = spoken.work(&mut journal)?;
+        // An implementer that fails tries once more; a second failure leaves the first one standing.
+        if role == Role::Implement && !result.is_completed() {
+            let again = spoken.work(&mut journal)?;
+            result = if again.is_completed() { again } else { result };
+        }
         if result.is_without_envelope() {
             complain(&format!("{}: {}", role.agent(), result.error()));
         }

@@ -84,7 +84,11 @@ pub fn judge<'a>(
     moment: Moment,
 ) -> ModelVerdict<'a> {
     match &request.file {
-        Some(NamedRecord::Missing) => ModelVerdict::missing("there is no such file".to_owned()),
+        Some(NamedRecord::Missing) => {
+            let name = lane.as_str().to_ascii_uppercase();
+            let why = format!("CTO_HARNESS_{name}_MODEL_ADMISSION_FILE names no file");
+            ModelVerdict::missing(why)
+        }
         Some(NamedRecord::Invalid(why)) => {
             ModelVerdict::refused(ModelAdmissionStatus::InvalidAdmission, why.clone())
         }

@@ -231,3 +231,24 @@ proptest! {
         prop_assert!(!ignored || by_checks);
     }
 }
+
+#[test]
+fn the_state_of_a_lane_is_never_the_change_although_the_repository_keeps_some_of_it() {
+    let tracked = [".case/run-log.jsonl", "src/a.py"];
+    let thrown = |lane, allowed: &[&str], path| is_residue(lane, allowed, &tracked, path);
+    assert!(thrown(Lane::Case, &["**"], ".case/run-log.jsonl"));
+    assert!(thrown(
+        Lane::Case,
+        &["src/"],
+        ".case/new/events/run-1.jsonl"
+    ));
+    assert!(!thrown(Lane::Case, &["**"], "src/a.py"));
+    assert!(!thrown(Lane::Case, &["**"], ".cases/a"));
+    // Who names it wants it, and to other lanes it is a directory like any other.
+    assert!(!thrown(
+        Lane::Case,
+        &[".case/run-log.jsonl"],
+        ".case/run-log.jsonl"
+    ));
+    assert!(!thrown(Lane::Codex, &["**"], ".case/run-log.jsonl"));
+}

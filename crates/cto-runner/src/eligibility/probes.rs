@@ -132,6 +132,10 @@ impl<'a> Lookup<'a> {
         } = self.question;
         let admissions = facts.admissions();
         let (provider, _) = admissions.admitted_pair()?;
+        let closed = model::closed_bridge(harness, self.question.lane, provider);
+        if closed.is_some() {
+            return closed;
+        }
         if *reach == Reach::Look && model::key_is_a_command(harness, provider) {
             return None;
         }

@@ -40,10 +40,6 @@ impl Journal {
         if quirks.contains(&Quirk::TwoEventFiles) {
             files.push(events(&uuid(&random()?)));
         }
-        put(
-            &settings.repository.join(".case/active"),
-            format!("{}\n", settings.id).as_bytes(),
-        )?;
         Ok(Self {
             run_id,
             repository: settings.repository.clone(),

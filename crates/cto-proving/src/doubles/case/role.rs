@@ -64,7 +64,8 @@ impl Speaker<'_> {
             cycle => format!("This is revision {cycle}: mend what was found.\n"),
         };
         format!(
-            "{revision}Task page: {}\nTask file: {}\nRepository: {}\nTests: {}\nCompare with `git diff main`.\n",
+            "{revision}name: {}\nTask page: {}\nTask file: {}\nRepository: {}\nTests: {}\nCompare with `git diff main`.\n",
+            self.role.agent(),
             settings.page.display(),
             settings.task_file.display(),
             settings.repository.display(),

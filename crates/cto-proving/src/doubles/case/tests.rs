@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::envelope::RoleResult;
 use super::journal::{cut, stamp};
-use super::pipeline::{Begun, Event, Pipeline, Profile, Role};
+use super::pipeline::{Begun, Event};
 use super::role::tool_event;
 use super::*;
 

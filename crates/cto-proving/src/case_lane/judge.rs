@@ -1,0 +1,153 @@
+//! What a row's pack must show: its verdict, its marker, every artifact, and nothing of endpoint and key.
+
+use std::fs;
+use std::path::Path;
+
+use cto_contract::artifact::{REPORT_JSON, REQUIRED};
+use cto_contract::blocker::{BlockerCode, Moment};
+use cto_contract::report::Report;
+use cto_contract::words::{Lane, MutationMode, RunStatus, Stage};
+use cto_evidence::verify::{VerifyOptions, name_in_path, verify};
+
+use super::rows::{Row, Started};
+use super::site::Seen;
+
+/// Most of a file that is searched.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+pub(super) struct Judged {
+    pub(super) status: RunStatus,
+    pub(super) process_started: bool,
+    pub(super) errors: Vec<String>,
+}
+
+pub(super) fn judge(row: &Row, seen: &Seen) -> Result<Judged, String> {
+    let bytes = fs::read(seen.pack.join(REPORT_JSON)).map_err(|e| e.to_string())?;
+    let report: Report = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+    let mut errors = verdict(row, &report);
+    errors.extend(artifacts(row, &seen.pack));
+    errors.extend(agreement(&report));
+    errors.extend(exposed(&seen.pack, &seen.hidden));
+    let options = VerifyOptions {
+        trusted: seen.trusted.clone(),
+        asked_name: name_in_path(&seen.pack),
+        ..VerifyOptions::default()
+    };
+    let verified = verify(&seen.pack, &options);
+    let wrong = verified.errors.iter();
+    errors.extend(wrong.map(|e| format!("verify: {}: {}", e.code, e.message)));
+    Ok(Judged {
+        status: report.verdict.status,
+        process_started: report.backend.case_process_started,
+        errors,
+    })
+}
+
+fn verdict(row: &Row, report: &Report) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let verdict = &report.verdict;
+    let codes: Vec<BlockerCode> = verdict.blockers.iter().map(|b| b.code).collect();
+    let is_started = report.backend.case_process_started;
+    let moment = match is_started {
+        true => Moment::AfterStart,
+        false => Moment::BeforeStart,
+    };
+    let status = row.status(moment);
+    let others = codes.get(1..).unwrap_or_default();
+    if verdict.status != status || codes.first().copied() != row.blocker || others != row.companions
+    {
+        let said: Vec<String> = verdict
+            .blockers
+            .iter()
+            .map(|b| format!("{}: {}", b.code, b.message))
+            .collect();
+        wrong.push(format!(
+            "{} with [{}], not {} with {}",
+            verdict.status,
+            said.join("; "),
+            status,
+            row.blocker.map_or("none", BlockerCode::as_str)
+        ));
+    }
+    if verdict.fault_class != row.fault_class {
+        wrong.push(format!("fault class {}", verdict.fault_class));
+    }
+    let is_as_expected = match row.started {
+        Started::Yes => is_started,
+        Started::No => !is_started,
+        Started::Either => true,
+    };
+    if !is_as_expected {
+        wrong.push(format!("case_process_started is {is_started}"));
+    }
+    let reason = verdict
+        .blockers
+        .first()
+        .map(|b| b.failure_reason(Lane::Case));
+    if verdict.failure_reason != reason {
+        wrong.push(format!("failure_reason is {:?}", verdict.failure_reason));
+    }
+    wrong
+}
+
+/// Every required artifact, the marker of the blocker, and what the row wants to see.
+fn artifacts(row: &Row, pack: &Path) -> Vec<String> {
+    let marker = row
+        .blocker
+        .and_then(|code| code.row().marker_path(Lane::Case));
+    let needed = REQUIRED.iter().map(|name| (*name).to_owned()).chain(marker);
+    let missing = needed.filter(|name| !pack.join(name).is_file());
+    let mut wrong: Vec<String> = missing.map(|name| format!("`{name}` is missing")).collect();
+    for (file, text) in row.shows {
+        match fs::read_to_string(pack.join(file)) {
+            Ok(found) if found.contains(text) => {}
+            Ok(_) => wrong.push(format!("`{file}` does not say `{}`", text.escape_debug())),
+            Err(error) => wrong.push(format!("`{file}`: {error}")),
+        }
+    }
+    wrong
+}
+
+/// Mode and scope of a run say the same, also of one that was refused.
+fn agreement(report: &Report) -> Vec<String> {
+    let authority = &report.authority;
+    let is_agreed = authority.mutation_mode == MutationMode::CopiedFixture
+        && authority.stage == Stage::FIXTURE
+        && authority.allowed_mutation_scope == Stage::FIXTURE.scope();
+    match is_agreed {
+        true => Vec::new(),
+        false => vec![format!(
+            "mode {} and scope `{}` do not fit stage {}",
+            authority.mutation_mode, authority.allowed_mutation_scope, authority.stage
+        )],
+    }
+}
+
+/// Files that tell where the model is, or what opens it.
+fn exposed(pack: &Path, hidden: &[String]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut waiting = vec![pack.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        let Ok(entries) = fs::read_dir(&directory) else {
+            wrong.push(format!("`{}` can't be searched", directory.display()));
+            continue;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                waiting.push(path);
+                continue;
+            }
+            let is_small = entry.metadata().is_ok_and(|m| m.len() <= FILE_BYTES_MAX);
+            let Some(bytes) = is_small.then(|| fs::read(&path).ok()).flatten() else {
+                wrong.push(format!("`{}` can't be searched", path.display()));
+                continue;
+            };
+            let holds = |text: &String| bytes.windows(text.len()).any(|w| w == text.as_bytes());
+            if hidden.iter().any(holds) {
+                wrong.push(format!("`{}` holds endpoint or key", path.display()));
+            }
+        }
+    }
+    wrong
+}
