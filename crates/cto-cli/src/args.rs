@@ -62,6 +62,11 @@ pub(crate) enum Command {
     Route(commands::route::Args),
     Run(commands::run::Args),
     Rerun(commands::rerun::Args),
+    Request(commands::request::Args),
+    Inbox(commands::inbox::Args),
+    Approve(commands::approve::Args),
+    Deny(commands::approve::DenyArgs),
+    Outcome(commands::outcome::Args),
     Matrix(commands::matrix::Args),
     Stop(commands::stop::Args),
     Cases(commands::cases::Args),
@@ -95,7 +100,7 @@ pub(crate) enum Command {
 }
 
 /// The commands as help shows them.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Work",
         &[
@@ -107,6 +112,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
         &[
             "cases", "engines", "runs", "show", "explain", "diff", "logs", "watch", "replay", "why",
         ],
+    ),
+    (
+        "Decide",
+        &["request", "inbox", "approve", "deny", "outcome"],
     ),
     ("Evidence", &["verify", "export", "import", "key", "trust"]),
     ("Authority", &["operator", "ledger"]),

@@ -4,10 +4,12 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use cto_contract::ids::RunId;
+use cto_ledger::DecideError;
 use cto_runner::{
-    CaseError, ConfigError, ContractFileError, FollowError, HarnessError, HomeError, IndexError,
-    KeyringError, PackFileError, ProjectError, ProvenanceError, RecoverError, ReferenceError,
-    RequestError, RetellError, RetentionError, RunError, StopError, TransferError, TrustError,
+    ApprovalError, CaseError, ConfigError, ContractFileError, FollowError, HarnessError, HomeError,
+    IndexError, KeyringError, OutcomeError, PackFileError, ProjectError, ProvenanceError,
+    RecoverError, ReferenceError, RequestError, RetellError, RetentionError, RunError, StopError,
+    TransferError, TrustError,
 };
 use cto_store::StoreError;
 
@@ -19,7 +21,8 @@ impl Exit {
     pub(crate) const DONE: Self = Self(0);
     pub(crate) const FAILED: Self = Self(1);
     pub(crate) const USAGE: Self = Self(2);
-    /// A person has to decide first.
+    pub(crate) const BLOCKED: Self = Self(3);
+    /// For a person.
     pub(crate) const WAITING: Self = Self(4);
     pub(crate) const EVIDENCE: Self = Self(5);
     pub(crate) const FAULT: Self = Self(70);
@@ -122,6 +125,70 @@ impl Failure {
         self.causes
             .insert(0, std::mem::replace(&mut self.message, message.into()));
         self
+    }
+}
+
+impl From<ApprovalError> for Failure {
+    fn from(error: ApprovalError) -> Self {
+        use ApprovalError as Error;
+        let (exit, hint) = match &error {
+            Error::Blocked(blockers) => {
+                let hint = blockers.first().map(|b| b.hint.clone());
+                (Exit::BLOCKED, hint)
+            }
+            Error::Changed(_) => (
+                Exit::EVIDENCE,
+                Some("open a new request: nobody can say what this one was".to_owned()),
+            ),
+            Error::NotNeeded => (
+                Exit::USAGE,
+                Some("`cto run` runs it; `approval_required: true` in the contract would ask for one".to_owned()),
+            ),
+            Error::Unknown(_) => (Exit::USAGE, Some("`cto inbox --all` lists them".to_owned())),
+            Error::NotPlain(_) => (Exit::USAGE, None),
+            Error::Ledger(error) => (Exit::FAULT, error.hint()),
+            Error::Run(_)
+            | Error::Request(_)
+            | Error::Canonical(_)
+            | Error::Keep { .. }
+            | Error::Random(_) => (Exit::FAULT, None),
+        };
+        let mut failure = Self::of(exit, error.code(), &error).hint_if(hint);
+        match error {
+            Error::Run(error) => return error.into(),
+            Error::Request(error) => return error.into(),
+            Error::Blocked(blockers) => {
+                let told = blockers
+                    .iter()
+                    .map(|b| format!("{}: {}", b.code, b.message));
+                failure.causes.extend(told);
+            }
+            Error::NotNeeded
+            | Error::NotPlain(_)
+            | Error::Ledger(_)
+            | Error::Canonical(_)
+            | Error::Unknown(_)
+            | Error::Changed(_)
+            | Error::Keep { .. }
+            | Error::Random(_) => {}
+        }
+        failure
+    }
+}
+
+impl From<OutcomeError> for Failure {
+    fn from(error: OutcomeError) -> Self {
+        Self::of(Exit::FAULT, error.code(), &error)
+    }
+}
+
+impl From<DecideError> for Failure {
+    fn from(error: DecideError) -> Self {
+        let exit = match &error {
+            DecideError::Unknown(_) | DecideError::Refused(_) => Exit::USAGE,
+            DecideError::Store(_) => Exit::FAULT,
+        };
+        Self::of(exit, error.code(), &error)
     }
 }
 

@@ -13,6 +13,7 @@ mod sandbox_args;
 mod session;
 mod signing;
 mod suggest;
+mod work_args;
 
 use std::process::ExitCode;
 

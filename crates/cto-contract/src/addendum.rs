@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::approval::OutcomeStatement;
 use crate::ids::{CommitId, Digest, RunId, TreeId};
+use crate::operator::Signed;
 use crate::time::Utc;
 use crate::words::{Action, Custody, Presence};
 
@@ -109,6 +111,9 @@ pub enum Body {
         custody: Custody,
         note: Option<String>,
         signature: String,
+        /// What was signed, whole: whoever knows the operators can check it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signed: Option<Box<Signed<OutcomeStatement>>>,
     },
     /// The landed commit was reverted.
     Rollback {

@@ -10,7 +10,7 @@ use crate::ids::CaseId;
 use crate::input::Input;
 use crate::path::PathPattern;
 use crate::task::{
-    ContractSchema, EvidenceExpectations, Limits, TaskContract, VerificationCommand,
+    ApprovalPolicy, ContractSchema, EvidenceExpectations, Limits, TaskContract, VerificationCommand,
 };
 use crate::words::{Action, DirtySource, HistoryClass, MutationMode, NetworkClass, RiskClass};
 
@@ -86,6 +86,10 @@ pub struct CaseFile {
     pub success_criteria: Vec<String>,
     #[serde(default)]
     pub rollback_expectation: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approval_required: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_policy: Option<ApprovalPolicy>,
     #[serde(default)]
     pub evidence_expectations: EvidenceExpectations,
     #[serde(default)]
@@ -137,8 +141,8 @@ impl CaseFile {
             forbidden_actions: self.forbidden_actions.clone(),
             permitted_actions: self.permitted_actions.clone(),
             mutation_mode: Some(MutationMode::CopiedFixture),
-            approval_required: false,
-            approval_policy: None,
+            approval_required: self.approval_required,
+            approval_policy: self.approval_policy.clone(),
             setup_commands: self.setup_commands.clone(),
             inputs: self.inputs.clone(),
             verification_commands: self.verification_commands.clone(),

@@ -3,11 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::approval::{DenialStatement, GrantStatement, RequestId};
 use crate::blocker::Blocker;
 use crate::comparison::BaselineComparison;
 use crate::eligibility::EligibilityDecision;
 use crate::identity::Identity;
 use crate::ids::{CaseId, CommitId, Digest, Nonce, RunId, TreeId};
+use crate::operator::Signed;
 use crate::plan::LaunchPlan;
 use crate::task::TaskContract;
 use crate::time::Utc;
@@ -187,6 +189,14 @@ pub struct Approval {
     pub timestamp: Utc,
     pub expiry: Option<Utc>,
     pub note: Option<String>,
+    /// The request that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<RequestId>,
+    /// The grant itself, with its signature: whoever knows the operators can check it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Box<Signed<GrantStatement>>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denial: Option<Box<Signed<DenialStatement>>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -7,6 +7,10 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::approval::{
+    AddendumAdded, DenialStatement, GrantConsumed, GrantStatement, OutcomeStatement, RequestId,
+    RequestOpened,
+};
 use crate::authority::{AdmissionStatement, TrustStatement};
 use crate::ids::{CaseId, Digest, Nonce, RunId};
 use crate::operator::{
@@ -43,7 +47,7 @@ macro_rules! subjects {
         }
     )+ };
 }
-subjects! { RunId OperatorName Digest }
+subjects! { RunId OperatorName Digest RequestId }
 
 impl Subject {
     /// What every signing slot is about.
@@ -139,6 +143,18 @@ records! {
     AdmissionChanged(Signed<AdmissionStatement>) = "admission.changed",
     /// A harness key began or ceased to count.
     TrustChanged(Signed<TrustStatement>) = "trust.changed",
+    /// A run was asked for that needs an operator's approval.
+    RequestOpened(RequestOpened) = "request.opened",
+    /// An operator allowed one run.
+    RequestGranted(Signed<GrantStatement>) = "request.granted",
+    /// An operator said no.
+    RequestDenied(Signed<DenialStatement>) = "request.denied",
+    /// A run used a grant up.
+    GrantConsumed(GrantConsumed) = "grant.consumed",
+    /// An operator said what becomes of a run.
+    OutcomeRecorded(Signed<OutcomeStatement>) = "outcome.recorded",
+    /// A signed record was put beside a pack.
+    AddendumAdded(AddendumAdded) = "addendum.added",
     /// Somebody is asked for a signature.
     SlotOpened(SlotOpened) = "slot.opened",
     /// The signature was given, or not.
@@ -304,7 +320,14 @@ mod tests {
             .collect();
         assert_eq!(
             signed,
-            ["operator.changed", "admission.changed", "trust.changed"]
+            [
+                "operator.changed",
+                "admission.changed",
+                "trust.changed",
+                "request.granted",
+                "request.denied",
+                "outcome.recorded"
+            ]
         );
     }
 

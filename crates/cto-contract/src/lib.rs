@@ -8,6 +8,7 @@ mod macros;
 
 pub mod addendum;
 pub mod admission;
+pub mod approval;
 pub mod artifact;
 pub mod attestation;
 pub mod authority;

@@ -23,6 +23,18 @@ impl Utc {
         self.0.strftime("%Y%m%dT%H%M%SZ").to_string()
     }
 
+    /// `2026-06-01T10:52Z`: the minute in which it lies.
+    pub fn minute(self) -> String {
+        self.0.strftime("%Y-%m-%dT%H:%MZ").to_string()
+    }
+
+    /// The beginning of its minute.
+    pub fn at_minute(self) -> Self {
+        let micros = self.0.as_microsecond();
+        let start = micros - micros.rem_euclid(60_000_000);
+        Self(jiff::Timestamp::from_microsecond(start).unwrap_or(self.0))
+    }
+
     /// Milliseconds since the epoch.
     pub fn millis(self) -> i64 {
         self.0.as_millisecond()

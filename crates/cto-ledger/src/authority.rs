@@ -113,8 +113,14 @@ impl Authority {
             | Record::RunSealed(_)
             | Record::RunTakenUp(_)
             | Record::LedgerLost(_)
+            | Record::RequestOpened(_)
+            | Record::GrantConsumed(_)
+            | Record::AddendumAdded(_)
             | Record::SlotOpened(_)
             | Record::SlotClosed(_) => Ok(()),
+            Record::RequestGranted(signed) => self.take_signature(ledger, signed).map(drop),
+            Record::RequestDenied(signed) => self.take_signature(ledger, signed).map(drop),
+            Record::OutcomeRecorded(signed) => self.take_signature(ledger, signed).map(drop),
         }
     }
 

@@ -29,6 +29,8 @@ pub enum LedgerError {
     RolledBack(Vec<LedgerFault>),
     #[error("files of trust are not those that the ledger holds: {}", list(.0))]
     TrustRolledBack(Vec<TrustFileFault>),
+    #[error("too many requests for the same run are open")]
+    TooManyRequests,
     #[error("nothing is waiting for a signature")]
     NothingAsked,
     #[error("what waits for a signature is something else: {purpose}")]
@@ -67,6 +69,7 @@ impl LedgerError {
             Self::RolledBack(_) => "ledger_rolled_back",
             Self::TrustRolledBack(_) => "trust_rolled_back",
             Self::SlotTaken { .. } => "signing_slot_taken",
+            Self::TooManyRequests => "too_many_requests",
             Self::NothingAsked | Self::OtherAsked { .. } => "nothing_to_sign",
             Self::Refused(faults) => faults.first().map_or("signature_refused", |f| f.code()),
             Self::Signature(_) => "signature_invalid",
@@ -91,6 +94,7 @@ impl LedgerError {
             Self::SlotTaken { .. } => {
                 "finish or wait; if nobody you know asks, say no to it with `cto ledger release`"
             }
+            Self::TooManyRequests => "decide about one of them: `cto inbox` lists them",
             Self::NothingAsked | Self::OtherAsked { .. } => {
                 "run the command without --signature first: it says what to sign"
             }
@@ -142,6 +146,7 @@ impl LedgerError {
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::SlotTaken { .. }
+            | Self::TooManyRequests
             | Self::NothingAsked
             | Self::OtherAsked { .. }
             | Self::Refused(_)

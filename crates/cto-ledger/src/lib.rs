@@ -11,6 +11,7 @@
 //!   ever read: `ssh-keygen` or an ssh-agent signs.
 
 mod agent;
+mod approvals;
 mod authority;
 mod checkpoints;
 mod error;
@@ -22,6 +23,9 @@ mod slots;
 mod standing;
 
 pub use agent::{Agent, AgentError, AgentKey};
+pub use approvals::{
+    ConsumeError, Consumption, DecideError, Decision, RequestState, check_decision, requested_by,
+};
 pub use authority::{Authority, KeyUse, RecordFault};
 pub use checkpoints::{CheckpointError, SecondPlace, Witnessed, read_checkpoint};
 pub use error::LedgerError;

@@ -125,6 +125,7 @@ fn one(
                 parent: None,
                 conformance: false,
                 sandbox: options.sandbox,
+                approval: Default::default(),
             };
             match harness.run(&request, stop, &mut |_: &RunEvent| {}) {
                 Ok(result) => sealed(id, result),

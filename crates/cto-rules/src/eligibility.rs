@@ -14,6 +14,7 @@ mod task_gates;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use cto_contract::approval::RequestId;
 use cto_contract::blocker::Blocker;
 use cto_contract::eligibility::{
     AdmissionsSeen, DecisionBasis, DeniedBackend, Derived, EligibilityDecision, EligibilitySchema,
@@ -23,6 +24,7 @@ use cto_contract::ids::{DecisionId, Digest};
 use cto_contract::task::TaskContract;
 use cto_contract::words::{Action, EscalationPath, Lane, MutationMode, Stage};
 
+use crate::approval::needs_approval;
 pub use facts::{
     AccessState, Answer, ApprovalState, Asked, Confinement, EndpointState, Facts, LaneSettings,
     LookedUp, Probe, RepositoryState, Seen, StartTree, Work,
@@ -53,12 +55,22 @@ pub enum ApprovalUse {
 /// An approval that was used up for one run. Only the ledger's consumption makes one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ConsumedApproval {
-    id: String,
+    id: RequestId,
+    ledger_seq: u64,
 }
 
 impl ConsumedApproval {
-    pub fn id(&self) -> &str {
+    pub(crate) fn new(id: RequestId, ledger_seq: u64) -> Self {
+        Self { id, ledger_seq }
+    }
+
+    pub fn id(&self) -> &RequestId {
         &self.id
+    }
+
+    /// Where its consumption stands.
+    pub fn ledger_seq(&self) -> u64 {
+        self.ledger_seq
     }
 }
 
@@ -193,11 +205,6 @@ fn against(asked: &Asked, lane: Lane, judge_one: JudgeGate) -> Vec<Blocker> {
     judged.iter().filter_map(Judged::refusal).cloned().collect()
 }
 
-/// Whether somebody must approve: by the mode, or by the contract.
-fn needs_approval(contract: &TaskContract) -> bool {
-    contract.approval_required || contract.mutation_mode >= Some(MutationMode::SandboxRepo)
-}
-
 /// Where a refusal goes next.
 fn escalation(contract: &TaskContract) -> EscalationPath {
     // No operator's act makes a protected thing changeable.
@@ -262,7 +269,7 @@ impl About<'_> {
             passed_gates: derived.passed_gates,
             missing_gates: derived.missing_gates,
             allowed_mutation_mode: mode.unwrap_or(MutationMode::None),
-            approval_required: needs_approval(contract),
+            approval_required: needs_approval(contract, self.stage),
             reasons: derived.reasons,
             escalation_path: escalation(contract),
             facts,

@@ -6,6 +6,7 @@
 pub mod actions;
 pub mod admission;
 pub mod advice;
+pub mod approval;
 pub mod authority;
 pub mod checks;
 pub mod claims;

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use cto_contract::blocker::{Blocker, BlockerCode, Moment, status_of};
 use cto_contract::comparison::BaselineComparison;
 use cto_contract::event::{
-    ApprovalConsumed, BackendFinished, DiffChecked, EligibilityDecided, EventKind, EventType,
-    GateBlocked, LogRewritten, ModelProbe, PatchApplied, PlanUpdated, RunCompleted, RunEvent,
-    RunRecovered, RunStarted, SandboxDenied, SetupCompleted, SourceChecked, Step,
+    Approval, ApprovalConsumed, BackendFinished, DiffChecked, EligibilityDecided, EventKind,
+    EventType, GateBlocked, LogRewritten, ModelProbe, PatchApplied, PlanUpdated, RunCompleted,
+    RunEvent, RunRecovered, RunStarted, SandboxDenied, SetupCompleted, SourceChecked, Step,
     TaskContractCreated, VerificationCompleted,
 };
 use cto_contract::ids::{CaseId, RunId};
@@ -41,6 +41,8 @@ pub struct RunState {
     pub plan: Option<PlanUpdated>,
     /// What was decided about an approval; none while nobody has.
     pub approval: Option<ApprovalStatus>,
+    /// What an operator granted, as the log has it.
+    pub granted: Option<Approval>,
     pub approval_consumed: Option<ApprovalConsumed>,
     pub setup: Option<SetupCompleted>,
     pub source: Option<SourceChecked>,
@@ -105,6 +107,7 @@ impl RunState {
             gate_blocked: None,
             plan: None,
             approval: None,
+            granted: None,
             approval_consumed: None,
             setup: None,
             source: None,
@@ -199,7 +202,10 @@ impl RunState {
                 self.open_step = None;
             }
             EventKind::RunCompleted(data) => self.completed = Some(data.clone()),
-            EventKind::ApprovalGranted(_) => self.approval = Some(ApprovalStatus::Granted),
+            EventKind::ApprovalGranted(data) => {
+                self.approval = Some(ApprovalStatus::Granted);
+                self.granted = Some(data.clone());
+            }
             EventKind::ApprovalDenied(_) => self.approval = Some(ApprovalStatus::Denied),
             EventKind::ApprovalConsumed(data) => self.approval_consumed = Some(data.clone()),
             EventKind::LogRewritten(data) => self.rewritten.push(data.clone()),

@@ -45,6 +45,7 @@ pub(crate) struct Question<'a> {
     pub(crate) scratch: &'a Path,
     pub(crate) stop: &'a StopToken,
     pub(crate) reach: Reach,
+    pub(crate) approval: ApprovalState,
 }
 
 /// What the work is done on.
@@ -139,8 +140,7 @@ fn asked(question: &Question<'_>, authority: Authority, at: Utc) -> Asked {
             })
             .collect(),
         records,
-        // There are no requests yet that somebody could grant.
-        approval: ApprovalState::None,
+        approval: question.approval.clone(),
         unmeterable: model::unmeterable(question.limits),
         confinement_by_trial: chosen.is_ok_and(|chosen| chosen.is_known_by_trial()),
         at,

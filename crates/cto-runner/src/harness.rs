@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_checkout::{Repository, RepositoryError};
+use cto_contract::approval::RequestId;
 use cto_contract::config::CheckpointPlace;
 use cto_contract::ids::RunId;
 use cto_contract::lanes::ProgramSource;
@@ -114,6 +115,19 @@ pub struct RunRequest {
     pub parent: Option<Parent>,
     pub conformance: bool,
     pub sandbox: SandboxAsk,
+    pub approval: ApprovalAsk,
+}
+
+/// How a run stands to approvals.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ApprovalAsk {
+    /// No request was named.
+    #[default]
+    None,
+    /// Only planned, to find out what a request has to say. Nothing can start from it.
+    Planned,
+    /// The grant of this request is to be used up.
+    Request(RequestId),
 }
 
 /// A sealed run.

@@ -4,6 +4,7 @@
 
 mod adapters;
 mod admissions;
+mod approvals;
 mod artifact_times;
 mod authority;
 mod baseline_checks;
@@ -39,6 +40,7 @@ mod listings;
 mod lock;
 mod model;
 mod open_run;
+mod outcomes;
 mod overlay_note;
 pub mod pack_file;
 mod planning;
@@ -74,6 +76,7 @@ mod trust;
 mod walk;
 
 pub use admissions::{KeptRecord, RecordFile, RecordsError, read_record, scan as scan_records};
+pub use approvals::ApprovalError;
 pub use authority::{check_ledger, list_operators, make_checkpoint, repair_trust};
 pub use cases::{Case, CaseError, Catalog};
 pub use clock::{now, random};
@@ -85,7 +88,8 @@ pub use environment::{Environment, NotText};
 pub use explain::explain_pack;
 pub use follow::{FollowError, Follower, Look, Standing};
 pub use harness::{
-    Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult, needs_operator,
+    ApprovalAsk, Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult,
+    needs_operator,
 };
 pub use home::{Home, HomeError, resolve_config, resolve_home};
 pub use index::{IndexError, rebuild_index};
@@ -97,6 +101,7 @@ pub use keyring::{
 };
 pub use listings::{list_cases, list_engines, list_runs, show_case};
 pub use lock::{Holder, LockError};
+pub use outcomes::OutcomeError;
 pub use pack_file::PackFileError;
 pub use project_files::{ProjectError, is_repository, project_facts};
 pub use provenance::{OpenedPack, ProvenanceError, open_pack};

@@ -23,7 +23,7 @@ use cto_evidence::verify::{VerifyOptions, verify};
 use serde::{Deserialize, Serialize};
 
 use crate::cases::{CaseError, Catalog};
-use crate::harness::{Harness, Parent, RunRequest};
+use crate::harness::{ApprovalAsk, Harness, Parent, RunRequest};
 use crate::home::Home;
 use crate::sandbox::SandboxAsk;
 use crate::task::{RepositoryTask, Task};
@@ -44,7 +44,8 @@ wire_const! {
 #[serde(deny_unknown_fields)]
 struct Kept {
     schema: RequestSchema,
-    run_id: RunId,
+    /// The run, or the request for an approval.
+    run_id: String,
     task: KeptTask,
     lane: Lane,
     stage: Option<Stage>,
@@ -72,7 +73,7 @@ enum KeptTask {
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     #[error("how run {run_id} was asked for is not known here: it was not started in this home")]
-    Unknown { run_id: RunId },
+    Unknown { run_id: String },
     #[error("could not read `{path}`")]
     Read { path: PathBuf, source: io::Error },
     #[error("`{path}` is not the request of that run")]
@@ -116,12 +117,17 @@ pub struct Again {
     pub case_changed: bool,
 }
 
-fn path_of(home: &Home, run_id: &RunId) -> PathBuf {
-    home.requests().join(format!("{run_id}.json"))
+fn path_of(home: &Home, id: &str) -> PathBuf {
+    home.requests().join(format!("{id}.json"))
 }
 
 /// Keeps how a run was asked for, private to its owner. Called before the run is given out.
 pub(crate) fn keep(home: &Home, run_id: &RunId, request: &RunRequest) -> io::Result<()> {
+    keep_for(home, run_id.as_str(), request)
+}
+
+/// The same for a run that waits for its approval.
+pub(crate) fn keep_for(home: &Home, id: &str, request: &RunRequest) -> io::Result<()> {
     let absolute = |path: &Path| -> io::Result<String> {
         let path = std::path::absolute(path)?;
         Ok(path_text(path.as_os_str().as_bytes()))
@@ -139,7 +145,7 @@ pub(crate) fn keep(home: &Home, run_id: &RunId, request: &RunRequest) -> io::Res
     };
     let kept = Kept {
         schema: RequestSchema,
-        run_id: run_id.clone(),
+        run_id: id.to_owned(),
         task,
         lane: request.lane,
         stage: request.stage,
@@ -148,20 +154,33 @@ pub(crate) fn keep(home: &Home, run_id: &RunId, request: &RunRequest) -> io::Res
         conformance: request.conformance,
         argv: request.argv.clone(),
     };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(home.requests())?;
-    let path = path_of(home, run_id);
-    let part = home.requests().join(format!(".{run_id}.part"));
+    write_private(&path_of(home, id), &serde_json::to_vec_pretty(&kept)?)
+}
+
+/// Writes a file for its owner alone, whole or not at all.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let dir = path.parent().unwrap_or_else(|| Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let part = dir.join(format!(".{name}.part"));
     let mut file = File::options()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
         .open(&part)?;
-    file.write_all(&serde_json::to_vec_pretty(&kept)?)?;
+    file.write_all(bytes)?;
+    file.sync_data()?;
     fs::rename(part, path)
+}
+
+/// Reads such a file back, no larger than any of them is.
+pub(crate) fn read_private(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(RECORD_BYTES_MAX)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// What names a source repository in the index: the digest of where its git directory is. None where there is none.
@@ -172,7 +191,7 @@ pub(crate) fn repository_key(path: &Path) -> Option<Digest> {
 
 /// The repository that a run of this home was started on, as far as it is known and still there.
 pub(crate) fn repository_of(home: &Home, run_id: &RunId) -> Option<Digest> {
-    match load(home, run_id).ok()?.task {
+    match load(home, run_id.as_str()).ok()?.task {
         KeptTask::Repository { path, .. } => repository_key(&path_from(&path)?),
         KeptTask::Case { .. } => None,
     }
@@ -187,8 +206,8 @@ fn path_from(text: &str) -> Option<PathBuf> {
         .then(|| PathBuf::from(std::ffi::OsString::from_vec(bytes)))
 }
 
-fn load(home: &Home, run_id: &RunId) -> Result<Kept, RequestError> {
-    let path = path_of(home, run_id);
+fn load(home: &Home, id: &str) -> Result<Kept, RequestError> {
+    let path = path_of(home, id);
     let mut bytes = Vec::new();
     let read =
         File::open(&path).and_then(|file| file.take(RECORD_BYTES_MAX).read_to_end(&mut bytes));
@@ -196,7 +215,7 @@ fn load(home: &Home, run_id: &RunId) -> Result<Kept, RequestError> {
         Ok(_) => {}
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Err(RequestError::Unknown {
-                run_id: run_id.clone(),
+                run_id: id.to_owned(),
             });
         }
         Err(source) => return Err(RequestError::Read { path, source }),
@@ -210,7 +229,7 @@ fn load(home: &Home, run_id: &RunId) -> Result<Kept, RequestError> {
             });
         }
     };
-    if kept.run_id != *run_id {
+    if kept.run_id != id {
         return Err(RequestError::Malformed { path, source: None });
     }
     Ok(kept)
@@ -267,37 +286,14 @@ pub fn again(
     if note.len() > NOTE_BYTES_MAX {
         return Err(RequestError::LongNote(note.len()));
     }
-    let kept = load(&harness.home, run_id)?;
+    let kept = load(&harness.home, run_id.as_str())?;
     let mut contract = contract(harness, run_id, pack)?;
     let malformed = || RequestError::Malformed {
-        path: path_of(&harness.home, run_id),
+        path: path_of(&harness.home, run_id.as_str()),
         source: None,
     };
     contract.instruction = with_feedback(&contract.instruction, note);
-    let mut case_changed = false;
-    let task = match kept.task {
-        KeptTask::Case { id, cases } => {
-            let extra = cases
-                .map(|dir| path_from(&dir).ok_or_else(malformed))
-                .transpose()?;
-            let mut case = Catalog { extra }.find(id.as_str())?;
-            case.file.instruction.clone_from(&contract.instruction);
-            case_changed = case.file.contract() != contract;
-            Task::Case(case)
-        }
-        KeptTask::Repository {
-            path,
-            contract_file,
-            rev,
-        } => Task::Repository(RepositoryTask {
-            path: path_from(&path).ok_or_else(malformed)?,
-            contract,
-            contract_file: contract_file
-                .map(|file| path_from(&file).ok_or_else(malformed))
-                .transpose()?,
-            rev,
-        }),
-    };
+    let (task, case_changed) = kept.task.with(contract, malformed)?;
     Ok(Again {
         request: RunRequest {
             task,
@@ -310,8 +306,71 @@ pub fn again(
             conformance: kept.conformance,
             // As the gates do, it comes from this call and not from the earlier one.
             sandbox: SandboxAsk::default(),
+            approval: ApprovalAsk::None,
         },
         case_changed,
+    })
+}
+
+impl KeptTask {
+    /// The task with this contract, and whether its case says something else now.
+    fn with(
+        self,
+        contract: TaskContract,
+        malformed: impl Fn() -> RequestError,
+    ) -> Result<(Task, bool), RequestError> {
+        Ok(match self {
+            Self::Case { id, cases } => {
+                let extra = cases
+                    .map(|dir| path_from(&dir).ok_or_else(&malformed))
+                    .transpose()?;
+                let mut case = Catalog { extra }.find(id.as_str())?;
+                case.file.instruction.clone_from(&contract.instruction);
+                let has_changed = case.file.contract() != contract;
+                (Task::Case(case), has_changed)
+            }
+            Self::Repository {
+                path,
+                contract_file,
+                rev,
+            } => {
+                let task = RepositoryTask {
+                    path: path_from(&path).ok_or_else(&malformed)?,
+                    contract,
+                    contract_file: contract_file
+                        .map(|file| path_from(&file).ok_or_else(&malformed))
+                        .transpose()?,
+                    rev,
+                };
+                (Task::Repository(task), false)
+            }
+        })
+    }
+}
+
+/// The run that waits for its approval, with the contract that the request holds.
+pub(crate) fn kept_run(
+    home: &Home,
+    id: &str,
+    contract: TaskContract,
+) -> Result<RunRequest, RequestError> {
+    let kept = load(home, id)?;
+    let malformed = || RequestError::Malformed {
+        path: path_of(home, id),
+        source: None,
+    };
+    let (task, _) = kept.task.with(contract, malformed)?;
+    Ok(RunRequest {
+        task,
+        lane: kept.lane,
+        argv: kept.argv,
+        stage: kept.stage,
+        timeout_seconds: kept.timeout_seconds,
+        cheat: kept.cheat,
+        parent: None,
+        conformance: kept.conformance,
+        sandbox: SandboxAsk::default(),
+        approval: ApprovalAsk::None,
     })
 }
 

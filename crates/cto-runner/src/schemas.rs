@@ -63,6 +63,7 @@ registry! {
     "config" written out::ConfigOutput, "Output of `cto config show`";
     "contract" read cto_contract::task::TaskContract, "task-contract.json";
     "contract-check" written cto_rules::outputs::ContractCheckOutput, "Output of `cto contract check`";
+    "decision" written out::DecisionOutput, "Output of `cto approve` and `cto deny`";
     "diff" written out::DiffOutput, "Output of `cto diff`";
     "doctor" written out::DoctorOutput, "Output of `cto doctor`";
     "eligibility" written cto_contract::eligibility::EligibilityDecision, "eligibility.json, and output of `cto route`";
@@ -75,6 +76,7 @@ registry! {
     "gc" written out::GcOutput, "Output of `cto gc`";
     "harness-config" read cto_contract::config::HarnessConfig, "harness.yaml";
     "import" written out::ImportOutput, "Output of `cto import`";
+    "inbox" written out::InboxOutput, "Output of `cto inbox`";
     "index" written cto_store::IndexOutput, "Output of `cto index rebuild`";
     "init" written cto_rules::outputs::InitOutput, "Output of `cto init`";
     "key" written out::KeyOutput, "Output of `cto key`";
@@ -84,10 +86,13 @@ registry! {
     "matrix" written out::MatrixOutput, "Output of `cto matrix` and its report.json";
     "model-script" read cto_contract::model_script::ModelScript, "A script for `cto model scripted`";
     "operators" written out::OperatorsOutput, "Output of `cto operator list`";
+    "outcome" written out::OutcomeOutput, "Output of `cto outcome`";
     "plan" written out::PlanOutput, "Output of `cto run --plan`";
     "recover" written out::RecoverOutput, "Output of `cto recover`";
     "replay" written out::ReplayOutput, "Output of `cto replay`";
     "report" written cto_contract::report::Report, "report.json, and output of `cto run` and `cto rerun`";
+    "request" written cto_contract::approval::ApprovalRequest, "A request for an approval, as home keeps it";
+    "request-show" written out::RequestOutput, "Output of `cto request`, and of `cto run --request` while it waits";
     "run-row" written cto_store::RunRow, "One row of `cto runs`";
     "runs" written cto_store::RunsOutput, "Output of `cto runs`";
     "sandbox-proof" written cto_contract::sandbox::SandboxProof, "backend/sandbox.json";

@@ -1,5 +1,6 @@
 //! The steps of a run, one function each. A step gathers facts, asks the rules, acts, records, and hands on what it made.
 
+pub(crate) mod approval;
 mod authority;
 mod backend;
 mod baseline;

@@ -11,10 +11,6 @@ use crate::harness::RunError;
 
 /// The work that is asked for.
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one of them for a whole run"
-)]
 pub enum Task {
     Case(Case),
     Repository(RepositoryTask),

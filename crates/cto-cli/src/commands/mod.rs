@@ -10,6 +10,7 @@ use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::session::Session;
 
+pub(crate) mod approve;
 pub(crate) mod cases;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -21,6 +22,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod gc;
 pub(crate) mod import;
+pub(crate) mod inbox;
 pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod key;
@@ -31,9 +33,11 @@ pub(crate) mod man;
 pub(crate) mod matrix;
 pub(crate) mod model;
 pub(crate) mod operator;
+pub(crate) mod outcome;
 pub(crate) mod plan;
 pub(crate) mod recover;
 pub(crate) mod replay;
+pub(crate) mod request;
 pub(crate) mod rerun;
 pub(crate) mod route;
 pub(crate) mod run;
@@ -102,6 +106,11 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Route(args) => route::run(&args, session),
         Command::Run(args) => run::run(&args, session),
         Command::Rerun(args) => rerun::run(&args, session),
+        Command::Request(args) => request::run(&args, session),
+        Command::Inbox(args) => inbox::run(&args, session),
+        Command::Approve(args) => approve::run(&args, session),
+        Command::Deny(args) => approve::deny(&args, session),
+        Command::Outcome(args) => outcome::run(&args, session),
         Command::Matrix(args) => matrix::run(&args, session),
         Command::Stop(args) => stop::run(&args, session),
         Command::Cases(args) => cases::run(&args, session),

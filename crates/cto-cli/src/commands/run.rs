@@ -1,22 +1,25 @@
 //! `cto run`: one governed run.
 
-use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
+use cto_contract::approval::RequestId;
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::RunEvent;
-use cto_contract::words::{Lane, RunStatus, Stage};
+use cto_contract::outputs::ApprovalPhase;
+use cto_contract::words::{Lane, RunStatus};
 use cto_rules::views::progress::progress;
-use cto_runner::{
-    Catalog, Harness, RepositoryTask, RunRequest, RunResult, Task, pack_file, read_contract,
-};
+use cto_runner::{Harness, RunRequest, RunResult, pack_file};
 
 use super::{Outcome, plan};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::printer::{BAD, GOOD, Page, STRONG, WARN};
-use crate::sandbox_args::SandboxArgs;
 use crate::session::Session;
 use crate::suggest;
+use crate::work_args::WorkArgs;
+
+/// How often a request that is waited for is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Run one task and seal its evidence
 ///
@@ -41,136 +44,60 @@ On a repository, by any program that edits files in its working directory:
     cto run --repo . --contract cto-task.yaml --engine command --stage 3 -- my-agent --some-flag
   cto export latest --patch change.patch    the sealed, checked change, to apply by hand")]
 pub(crate) struct Args {
-    /// The case to run; `cto cases` lists them
-    #[arg(value_name = "CASE", required_unless_present = "repo", conflicts_with_all = ["repo", "contract", "base"])]
-    case: Option<String>,
-    /// Work on a copy of this repository instead of a case
-    #[arg(long, value_name = "DIR", requires = "contract")]
-    repo: Option<PathBuf>,
-    /// The task contract; `cto init` writes one to start from
-    #[arg(long, value_name = "FILE", requires = "repo")]
-    contract: Option<PathBuf>,
-    /// Start from this commit instead of HEAD
-    #[arg(long, value_name = "REV", requires = "repo")]
-    base: Option<String>,
-    /// Let this lane do the work; `cto engines` lists them
-    #[arg(long, value_name = "LANE", default_value = "fake")]
-    engine: String,
-    /// Ask for a proof stage; a gated lane also needs the environment to permit it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
-    stage: Option<u8>,
-    /// Add a directory of your own cases
-    #[arg(long, value_name = "DIR")]
-    cases: Option<PathBuf>,
     #[command(flatten)]
-    sandbox: SandboxArgs,
-    /// Stop the backend and each check after so many seconds; the smallest limit wins
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    timeout: Option<u64>,
+    work: WorkArgs,
+    /// Run what this request asks for, with the approval that it got
+    #[arg(
+        long,
+        value_name = "ID",
+        conflicts_with_all = ["case", "repo", "contract", "base", "engine", "stage", "cases", "timeout", "cheat", "argv", "plan"]
+    )]
+    request: Option<RequestId>,
+    /// Wait until somebody has decided about the request, at most so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, requires = "request")]
+    wait: Option<Option<u64>>,
     /// Print every event as it happens, one JSON a line, instead of the report
     #[arg(long)]
     events: bool,
     /// Show every gate, mount, argument and cap of the run; start nothing and leave nothing
     #[arg(long, conflicts_with = "events")]
     plan: bool,
-    /// Apply one of the case's cheats instead of its change; the pack is marked as conformance
-    #[arg(long, value_name = "NAME", requires = "case")]
-    cheat: Option<String>,
-    /// Program and arguments of the `command` lane
-    #[arg(last = true, value_name = "PROGRAM")]
-    argv: Vec<String>,
-}
-
-impl Args {
-    /// The work that is asked for.
-    fn task(&self) -> Result<Task, Failure> {
-        let Some(id) = &self.case else {
-            let (Some(repo), Some(contract)) = (&self.repo, &self.contract) else {
-                return Err(Failure::new(
-                    Exit::USAGE,
-                    "task_missing",
-                    "neither a case nor a repository with its contract was named",
-                ));
-            };
-            let path = std::path::absolute(repo).map_err(|e| {
-                Failure::io("repository_unreadable", "the repository can't be named", &e)
-            })?;
-            return Ok(Task::Repository(RepositoryTask {
-                path,
-                contract: read_contract(contract)?,
-                contract_file: std::path::absolute(contract).ok(),
-                rev: self.base.clone(),
-            }));
-        };
-        let catalog = Catalog {
-            extra: self.cases.clone(),
-        };
-        let case = catalog.find(id)?;
-        if self.cheat.is_some() {
-            case.patch(self.cheat.as_deref())?;
-        }
-        Ok(Task::Case(case))
-    }
-
-    /// The program as a path where it is one: the backend starts in another directory.
-    fn argv(&self) -> Result<Vec<String>, Failure> {
-        let mut argv = self.argv.clone();
-        if let Some(program) = argv.first_mut()
-            && program.contains('/')
-        {
-            let absolute = std::path::absolute(&*program)
-                .map_err(|e| Failure::io("program_unreadable", "the program can't be named", &e))?;
-            // Its directory as it really is: inside there is no `..` to go through. Its own name stays, links may mean it.
-            let place = absolute.parent().and_then(|dir| dir.canonicalize().ok());
-            let named = place.zip(absolute.file_name());
-            let path = named.map_or(absolute.clone(), |(dir, name)| dir.join(name));
-            *program = path.to_string_lossy().into_owned();
-        }
-        Ok(argv)
-    }
 }
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
-    let lane = parse_lane(&args.engine)?;
-    let stage = args
-        .stage
-        .map(Stage::try_from)
-        .transpose()
-        .map_err(|e| Failure::of(Exit::USAGE, "stage_unknown", &e))?;
-    let (task, argv) = (args.task()?, args.argv()?);
-    if !argv.is_empty() && !lane.traits().is_built_in {
-        return Err(Failure::new(
-            Exit::USAGE,
-            "lane_not_built_in",
-            format!("the {lane} lane is not in this build"),
-        )
-        .hint("`cto engines` lists the lanes that are; `--engine command` runs any program"));
-    }
-    if !argv.is_empty() && lane != Lane::Command {
-        return Err(Failure::new(
-            Exit::USAGE,
-            "argv_unused",
-            format!("the {lane} lane takes no program"),
-        )
-        .hint("add `--engine command`, or leave out what follows `--`"));
-    }
-    let request = RunRequest {
-        task,
-        lane,
-        argv,
-        stage,
-        timeout_seconds: args.timeout,
-        cheat: args.cheat.clone(),
-        parent: None,
-        conformance: false,
-        sandbox: args.sandbox.ask()?,
-    };
     let harness = session.harness()?;
+    if let Some(id) = &args.request {
+        return approved(args, id, &harness, session);
+    }
+    let request = args.work.request()?;
     if args.plan {
         return plan::show(&harness, &request, session);
     }
     session.recover(&harness)?;
     carry_out(&harness, &request, args.events, session)
+}
+
+/// Runs what a request asks for, once somebody has decided. An open request gives out no run id.
+fn approved(args: &Args, id: &RequestId, harness: &Harness, session: &Session) -> Outcome {
+    let deadline = match args.wait {
+        None => Some(Instant::now()),
+        Some(None) => None,
+        Some(Some(seconds)) => Instant::now().checked_add(Duration::from_secs(seconds)),
+    };
+    session.recover(harness)?;
+    loop {
+        let (state, document) = harness.approval_request(id)?;
+        let standing = harness.approval_standing(&state);
+        if standing.phase != ApprovalPhase::Requested {
+            let mut request = harness.requested_run(id)?;
+            request.sandbox = args.work.sandbox.ask()?;
+            return carry_out(harness, &request, args.events, session);
+        }
+        if deadline.is_some_and(|end| Instant::now() >= end) {
+            return super::request::waiting(&document, standing, session);
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
 }
 
 /// Runs a request to its sealed pack and shows the verdict, or every event as it happens.

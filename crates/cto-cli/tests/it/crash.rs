@@ -44,6 +44,7 @@ fn child_process_of_the_crash_tests() {
         parent: None,
         conformance: false,
         sandbox: cto_runner::SandboxAsk::default(),
+        approval: Default::default(),
     };
     let die = || {
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)

@@ -40,6 +40,7 @@ fn run_with(harness: &Harness, id: &str, cheat: Option<String>, stop: &StopToken
         parent: None,
         conformance: false,
         sandbox: cto_runner::SandboxAsk::default(),
+        approval: Default::default(),
     };
     harness.run(&request, stop, &mut |_| {}).unwrap()
 }

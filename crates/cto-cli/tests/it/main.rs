@@ -6,6 +6,7 @@
     reason = "tests start processes, write fixtures, and end at the first surprise"
 )]
 
+mod approvals;
 mod attributes;
 mod bad_input;
 mod case;

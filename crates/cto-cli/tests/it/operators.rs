@@ -14,7 +14,7 @@ use crate::schemas::fits_schema;
 /// A place where people with keys in software decide.
 pub(crate) struct Governed {
     pub(crate) place: Place,
-    counter: std::cell::Cell<u32>,
+    pub(crate) counter: std::cell::Cell<u32>,
 }
 
 impl Governed {

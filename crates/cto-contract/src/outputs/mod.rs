@@ -14,6 +14,7 @@ macro_rules! outputs {
     )+ };
 }
 
+mod approval;
 mod authority;
 mod cases;
 mod change;
@@ -35,6 +36,10 @@ mod transfer;
 mod validate;
 mod why;
 
+pub use approval::{
+    ApprovalPhase, ApprovalStanding, DecisionOutput, DecisionTag, InboxOutput, InboxTag,
+    OutcomeOutput, OutcomeTag, PacketStatus, PendingOutcome, RequestOutput, RequestRow, RequestTag,
+};
 pub use authority::{
     CheckpointOutput, CheckpointTag, LedgerCheckOutput, LedgerCheckTag, LedgerFinding, OperatorRow,
     OperatorsOutput, OperatorsTag, ReleaseOutput, ReleaseTag, SignedDecisionOutput,

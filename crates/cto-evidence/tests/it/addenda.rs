@@ -97,6 +97,7 @@ fn outcome(outcome: Outcome) -> Body {
         custody: Custody::File,
         note: None,
         signature: "s".to_owned(),
+        signed: None,
     }
 }
 

@@ -20,6 +20,9 @@ fn approval() -> Approval {
         timestamp: at(0),
         expiry: None,
         note: None,
+        request_id: None,
+        grant: None,
+        denial: None,
     }
 }
 

@@ -5,6 +5,7 @@
     reason = "a helper of a test that fails here fails the test"
 )]
 
+mod approvals;
 mod checkpoints;
 mod decisions;
 mod home;

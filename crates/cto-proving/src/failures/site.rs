@@ -142,6 +142,7 @@ impl FixtureSite {
             parent: None,
             conformance: true,
             sandbox: fixture.sandbox,
+            approval: Default::default(),
         };
         Ok(Self {
             place,

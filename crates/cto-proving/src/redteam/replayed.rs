@@ -166,6 +166,9 @@ fn approvals(at: Utc) -> [EventKind; 3] {
         timestamp: at,
         expiry: None,
         note: None,
+        request_id: None,
+        grant: None,
+        denial: None,
     };
     [
         EventKind::ApprovalRequested(approval()),

@@ -145,6 +145,7 @@ impl<'a> SceneSite<'a> {
             program: PathBuf::new(),
             request: RunRequest {
                 sandbox: cto_runner::SandboxAsk::default(),
+                approval: Default::default(),
                 task,
                 lane: Lane::Command,
                 argv: Vec::new(),

@@ -11,6 +11,8 @@ use cto_contract::words::{Lane, SandboxClass, Stage};
 
 use crate::admission::{ModelRequest, ProgramSeen, Records};
 
+use crate::approval::ApprovalRefusal;
+
 wire_enum! {
     /// A fact that must be looked up, in the order in which they are asked for.
     pub enum Probe {
@@ -79,11 +81,14 @@ impl LaneSettings {
 }
 
 /// Where the approval stands, if one is needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalState {
+    /// No request was named.
     None,
+    /// There is a grant; whether it is for this run is found out when it is used up.
     Granted,
-    Denied,
+    /// What stands against it before anything is looked at.
+    Refused(ApprovalRefusal),
 }
 
 /// What will hold a process of this run.

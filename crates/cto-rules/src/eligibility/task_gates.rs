@@ -7,7 +7,7 @@ use cto_contract::words::{DirtySource, RiskClass, Stage};
 
 use super::facts::{ApprovalState, Probe, RepositoryState, StartTree, Work};
 use super::judgement::{Finding, Judgement, LaneFacts, TASK_CONTRACT, quoted, refused};
-use super::needs_approval;
+use crate::approval::{ApprovalRefusal, needs_approval};
 
 /// Most uncommitted paths that one message names.
 const DIRTY_SHOWN_MAX: usize = 20;
@@ -87,10 +87,11 @@ pub(super) fn mutation_mode(facts: &LaneFacts<'_>) -> Finding {
 
 pub(super) fn approval(facts: &LaneFacts<'_>) -> Finding {
     let gate = Gate::Approval;
-    if !needs_approval(&facts.asked.contract) {
+    if !needs_approval(&facts.asked.contract, facts.stage().stage) {
         return facts.given(TASK_CONTRACT, "not required", Judgement::NotRequired);
     }
-    let (value, judgement) = match facts.asked.approval {
+    let refused_by = |refusal: &ApprovalRefusal| Judgement::Missing(refusal.blocker());
+    let (value, judgement) = match &facts.asked.approval {
         ApprovalState::Granted => ("granted", Judgement::Passed),
         ApprovalState::None => (
             "missing",
@@ -100,14 +101,7 @@ pub(super) fn approval(facts: &LaneFacts<'_>) -> Finding {
                 format!("`{gate}` is needed for this run and there is none"),
             ),
         ),
-        ApprovalState::Denied => (
-            "denied",
-            refused(
-                gate,
-                BlockerCode::ApprovalDenied,
-                format!("`{gate}` was denied"),
-            ),
-        ),
+        ApprovalState::Refused(refusal) => ("refused", refused_by(refusal)),
     };
     facts.given(TASK_CONTRACT, value, judgement)
 }

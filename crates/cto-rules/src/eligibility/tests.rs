@@ -35,7 +35,7 @@ pub(crate) fn id_of(basis: &DecisionBasis<'_>) -> DecisionId {
     format!("ed-{:016x}", hasher.finish()).parse().unwrap()
 }
 
-fn contract(mode: MutationMode) -> TaskContract {
+pub(crate) fn contract(mode: MutationMode) -> TaskContract {
     let actions: Vec<&str> = Action::ALL.iter().map(|a| a.as_str()).collect();
     serde_json::from_value(json!({
         "schema": "cto.contract/v1",

@@ -1,11 +1,14 @@
 //! What kept a step from being carried out, and whose fault that is.
 
 use cto_contract::blocker::{Blocker, BlockerCode};
+use cto_contract::eligibility::Gate;
 use cto_contract::event::Step;
 use cto_contract::text::shorten;
 use cto_contract::words::Lane;
 
 use crate::programs::{ProgramProblem, remedy};
+
+use crate::approval::ApprovalRefusal;
 
 /// Most characters of the machine's own words in a message.
 const WHY_CHARS: usize = 300;
@@ -84,6 +87,10 @@ pub enum Fault {
     SourceNotLookedAt { why: String },
     /// Whether the pack holds a secret could not be found out.
     PackNotScanned { why: String },
+    /// The approval does not let the run start, for each of these reasons; never empty.
+    NotApproved { against: Vec<ApprovalRefusal> },
+    /// Whether the approval lets it start could not be found out.
+    ApprovalUnreadable { why: String },
     /// The patch that was just written can't be read back.
     PatchNotReadable { why: String },
 }
@@ -226,6 +233,22 @@ pub fn fault(step: Step, fault: &Fault) -> Blocker {
             "quarantine",
             format!(
                 "whether the pack holds a secret could not be found out: {}",
+                short(why)
+            ),
+        ),
+        Fault::NotApproved { against } => {
+            let blockers: Vec<Blocker> = against.iter().map(ApprovalRefusal::blocker).collect();
+            let all: Vec<&str> = blockers.iter().map(|b| b.message.as_str()).collect();
+            let code = against
+                .first()
+                .map_or(Code::ApprovalMissing, ApprovalRefusal::code);
+            Blocker::new(code, Gate::Approval.as_str(), all.join("; "))
+        }
+        Fault::ApprovalUnreadable { why } => Blocker::new(
+            Code::ApprovalSignatureInvalid,
+            Gate::Approval.as_str(),
+            format!(
+                "the ledger can't say whether it was approved: {}",
                 short(why)
             ),
         ),

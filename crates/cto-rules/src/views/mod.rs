@@ -1,5 +1,6 @@
 //! Views are pure folds of the log: live and replayed output are the same bytes.
 
+pub mod approval;
 pub mod checks;
 pub mod explain;
 mod hidden;

@@ -163,6 +163,7 @@ fn change(state: &RunState) -> ChangeSection {
 }
 
 fn authority(state: &RunState, input: &ReportInput) -> AuthoritySection {
+    let grant = state.granted.as_ref().and_then(|g| g.grant.as_deref());
     AuthoritySection {
         stage: state.started.stage,
         mutation_mode: state.started.mutation_mode,
@@ -179,7 +180,9 @@ fn authority(state: &RunState, input: &ReportInput) -> AuthoritySection {
             None if state.lane == Lane::Fake => SourceAdmissionStatus::Admitted,
             None => SourceAdmissionStatus::NotAdmitted,
         },
-        operator_outcome: if state.started.mutation_mode >= MutationMode::OwnedNoncriticalRepo {
+        operator_outcome: if state.approval_consumed.is_some()
+            || state.started.mutation_mode >= MutationMode::OwnedNoncriticalRepo
+        {
             OutcomeState::Pending
         } else {
             OutcomeState::NotRequired
@@ -190,9 +193,9 @@ fn authority(state: &RunState, input: &ReportInput) -> AuthoritySection {
         forbidden_actions_attempted: state.attempted_actions().into_iter().collect(),
         ladder: state.plan.as_ref().map(|p| p.plan.ladder),
         admission: admissions(state).and_then(AdmissionsSeen::seal),
-        self_approved: None,
-        presence: None,
-        custody: None,
+        self_approved: grant.map(|g| g.statement.self_approved),
+        presence: grant.map(|g| g.signature.presence),
+        custody: grant.map(|g| g.signature.custody),
         baseline_comparison: state.comparison.clone(),
     }
 }

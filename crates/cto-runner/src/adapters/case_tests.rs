@@ -121,6 +121,7 @@ fn run(place: &std::path::Path, review: &str, last: &str) -> RunResult {
         parent: None,
         conformance: true,
         sandbox: SandboxAsk::default(),
+        approval: Default::default(),
     };
     let stop = StopToken::new().unwrap();
     harness.run(&request, &stop, &mut |_| {}).unwrap()

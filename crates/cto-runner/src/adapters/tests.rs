@@ -185,6 +185,7 @@ fn a_lane_is_spoken_to_ended_when_it_says_so_and_its_files_are_kept() {
         parent: None,
         conformance: true,
         sandbox: SandboxAsk::default(),
+        approval: Default::default(),
     };
     let harness = harness(place.path());
     let mut events: Vec<RunEvent> = Vec::new();

@@ -52,6 +52,7 @@ impl Harness {
             .create(&scratch)
             .map_err(RunError::Create)?;
         let question = Question {
+            approval: cto_rules::eligibility::ApprovalState::None,
             harness: self,
             contract,
             contract_digest: &contract_digest,

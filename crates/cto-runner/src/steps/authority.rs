@@ -2,10 +2,11 @@
 
 use cto_agent::ModelPair;
 use cto_contract::artifact::ELIGIBILITY;
+use cto_contract::blocker::BlockerCode;
 use cto_contract::event::{EligibilityDecided, EventKind, TaskContractCreated};
 use cto_contract::ids::Digest;
 use cto_evidence::canonical::to_canonical;
-use cto_rules::eligibility::ExecutionGrant;
+use cto_rules::eligibility::{ApprovalState, ExecutionGrant};
 use cto_rules::secrets::Known;
 
 use crate::admissions::keep;
@@ -13,6 +14,7 @@ use crate::eligibility::{Decided, Held, Question, Reach, Target, find_out};
 use crate::open_run::{OpenRun, StepError};
 use crate::sandbox::RunSandbox;
 use crate::source::Source;
+use crate::steps::approval::{foreseen, record_denial};
 use crate::task::Task;
 
 /// What the decision lets a run do.
@@ -44,11 +46,12 @@ pub(crate) fn contract(run: &mut OpenRun<'_>) -> Result<(), StepError> {
 
 /// Decides whether the lane may run. None when it may not: the log says why.
 pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, StepError> {
+    let approval = foreseen(run)?;
     let Decided {
         decision,
         held,
         facts,
-    } = find_out(&question(run))?;
+    } = find_out(&question(run, approval))?;
     let Held {
         sandbox,
         model,
@@ -85,6 +88,12 @@ pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, Ste
     run.record(EventKind::EligibilityDecided(EligibilityDecided {
         decision: decision.record,
     }))?;
+    if reasons
+        .iter()
+        .any(|b| b.code == BlockerCode::ApprovalDenied)
+    {
+        record_denial(run)?;
+    }
     run.record_gate(&reasons, Vec::new())?;
     let permission = decision
         .grant
@@ -98,7 +107,7 @@ pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, Ste
     Ok(permission.map(|permission| Eligible { permission, source }))
 }
 
-fn question<'a>(run: &'a OpenRun<'_>) -> Question<'a> {
+fn question<'a>(run: &'a OpenRun<'_>, approval: ApprovalState) -> Question<'a> {
     Question {
         harness: run.harness,
         contract: &run.contract,
@@ -119,5 +128,6 @@ fn question<'a>(run: &'a OpenRun<'_>) -> Question<'a> {
         scratch: &run.work,
         stop: &run.stop,
         reach: Reach::Run,
+        approval,
     }
 }

@@ -30,6 +30,7 @@ use crate::redacted_file::RedactedFile;
 use crate::sandbox_proof::{Names, sandbox_proof};
 use crate::source::Source;
 use crate::steps::Permission;
+use crate::steps::approval::consume;
 use crate::steps::egress::{Egress, record_traffic};
 use crate::steps::plan::{Planned, first_changed};
 use crate::steps::prepare::Prepared;
@@ -69,6 +70,8 @@ pub(crate) fn backend(
     let roots: Vec<String> = roots.iter().cloned().chain(own_tree).collect();
     let protected = ProtectedRoots::look(&roots)
         .map_err(|e| Fault::ProtectedRootsUnreadable { why: e.to_string() })?;
+    // The last thing before anything starts: whatever stood in the way was found before.
+    let approval = consume(run)?;
     let provider_from = permission.sandbox.from;
     let baseline = match run.request.lane.traits().baseline_checks {
         lanes::BaselineChecks::First => baseline,
@@ -90,7 +93,7 @@ pub(crate) fn backend(
     }))?;
     run.sync()?;
     let words = DenialWords::of(run, source.as_deref());
-    let (launched, written) = launch(run, permission, &planned, prepared, &words)?;
+    let (launched, written) = launch(run, (permission, approval), &planned, prepared, &words)?;
     run.look_at_disk()?;
     let (model_traffic, sandbox) = record(run, &planned, prepared, &launched, provider_from)?;
     let finished = BackendFinished {
@@ -133,7 +136,7 @@ fn last_objection(
 /// Starts the backend, listens to it, and comes back when nothing of it is left, and with whether its output is written.
 fn launch(
     run: &mut OpenRun<'_>,
-    permission: Permission,
+    (permission, approval): (Permission, ApprovalUse),
     planned: &Planned,
     prepared: &Prepared,
     words: &DenialWords,
@@ -213,7 +216,7 @@ fn launch(
     };
     let outcome = start_backend(
         permission.grant,
-        ApprovalUse::NotRequired,
+        approval,
         BackendLaunch {
             launcher: &permission.sandbox.launcher,
             request: &planned.request,

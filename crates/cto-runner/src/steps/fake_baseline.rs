@@ -16,8 +16,9 @@ use cto_rules::verdicts::Fault;
 use cto_rules::views::report::{ReportInput, report};
 
 use crate::error_chain;
-use crate::harness::{Parent, RunRequest};
+use crate::harness::{ApprovalAsk, Parent, RunRequest};
 use crate::open_run::{OpenRun, StepError};
+use crate::task::Task;
 
 /// What only the seal makes.
 const BY_THE_SEAL: [&str; 6] = [
@@ -39,8 +40,13 @@ pub(crate) struct FakeBaseline {
 /// Runs the case in the `fake` lane, under the same limits and the same sandbox.
 pub(crate) fn fake_baseline(run: &mut OpenRun<'_>) -> Result<FakeBaseline, StepError> {
     let failed = |why: String| Fault::FakeBaselineFailed { why };
+    let mut task = run.request.task.clone();
+    if let Task::Case(case) = &mut task {
+        // An approval is for the lane's run. The ruler applies the case's own patch to a copy, and needs none.
+        case.file.approval_required = false;
+    }
     let request = RunRequest {
-        task: run.request.task.clone(),
+        task,
         lane: Lane::Fake,
         argv: Vec::new(),
         stage: Some(Stage::FIXTURE),
@@ -49,6 +55,7 @@ pub(crate) fn fake_baseline(run: &mut OpenRun<'_>) -> Result<FakeBaseline, StepE
         parent: Some(Parent::Measured(run.run_id.clone())),
         conformance: run.request.conformance,
         sandbox: run.request.sandbox,
+        approval: ApprovalAsk::None,
     };
     let mut types = Vec::new();
     let mut observer = |event: &RunEvent| types.push(event.kind.event_type());

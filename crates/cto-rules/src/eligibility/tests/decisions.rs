@@ -363,7 +363,7 @@ fn a_refusal_names_its_gate_and_what_opens_it() {
     forbidden_actions_missing: `forbidden_actions` does not list merge, deploy, close, pr_open, issue_close, public_publication, credential_change, vendor_source_mutation, cortex_core_mutation, and nothing permits it [gate missing: forbidden_actions]
     unowned_repository: `risk_class` unowned is refused wherever it is named [gate missing: ownership_evidence]
     stage_not_proven: `mutation_mode` candidate-default is beyond stage 3, which goes no further than copied-fixture [gate missing: mutation_mode]
-    approval_denied: `approval` was denied [approval denied]
+    approval_denied: `approval` was denied by olga [approval denied]
     repository_unsupported: `repository`: submodules [gate missing: repository]
     dirty_starting_tree: `start_tree_clean`: the source has uncommitted changes: `notes.txt` [dirty starting tree]
     artifact_write_failure: `evidence_interface`: home is not writable [artifact write failure]

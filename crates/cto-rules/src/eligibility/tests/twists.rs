@@ -4,6 +4,8 @@ use cto_contract::admission::{AdmissionStatus, DecisionStatus, ExecutionMode};
 use cto_contract::blocker::BlockerCode;
 use cto_contract::words::{AdmissionSeal, RiskClass, SandboxClass};
 
+use crate::approval::ApprovalRefusal;
+
 use super::*;
 use crate::admission::{NamedRecord, ProgramSeen};
 
@@ -305,7 +307,9 @@ pub(super) const TWISTS: &[(Gate, Twist)] = {
             G::Approval,
             Fault(B::ApprovalDenied, |f| {
                 f.asked.contract.approval_required = true;
-                f.asked.approval = ApprovalState::Denied;
+                f.asked.approval = ApprovalState::Refused(ApprovalRefusal::Denied {
+                    by: "olga".parse().unwrap(),
+                });
             }),
         ),
         (

@@ -1,0 +1,83 @@
+//! `cto request`: ask for an operator's approval of one run.
+
+use cto_contract::approval::ApprovalRequest;
+use cto_contract::outputs::{ApprovalPhase, ApprovalStanding, RequestOutput, RequestTag};
+use cto_rules::views::approval::request_text;
+
+use super::Outcome;
+use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::session::Session;
+use crate::work_args::WorkArgs;
+
+/// Ask for an operator's approval of one run
+///
+/// Plans the run as `cto run` would, starts nothing and changes nothing, and enters a request that says all of it: task, lane
+/// and model, commit, contract, bounds and checks. An approval is good for exactly that, once, until the request expires. The same words as for `cto run` say which work is
+/// asked for, and the same gates must be open.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  cto request my-task --cases ./cases            a case whose contract says `approval_required: true`
+  cto request --repo . --contract cto-task.yaml --engine command --stage 3 -- my-agent
+  cto inbox                                      what waits for a decision
+  cto run --request ID                           run it, once it is approved")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    work: WorkArgs,
+    /// Let request and approval expire after so many minutes
+    #[arg(long, value_name = "MINUTES", default_value_t = 480, value_parser = clap::value_parser!(i64).range(2..=43_200))]
+    expires: i64,
+}
+
+pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
+    let request = args.work.request()?;
+    let harness = session.harness()?;
+    session.recover(&harness)?;
+    let interrupt = Interrupt::listen()
+        .map_err(|e| Failure::io("signals_unavailable", "signals can't be listened to", &e))?;
+    let (state, document) = harness.request_approval(&request, args.expires, &interrupt.stop)?;
+    let standing = harness.approval_standing(&state);
+    show(&document, standing, session)?;
+    Ok(Exit::DONE)
+}
+
+fn show(
+    document: &ApprovalRequest,
+    standing: ApprovalStanding,
+    session: &Session,
+) -> Result<(), Failure> {
+    let printer = &session.printer;
+    if printer.json {
+        return printer.document(&RequestOutput {
+            schema_version: RequestTag,
+            standing,
+            request: document.clone(),
+        });
+    }
+    let mut page = printer.page();
+    page.text(&request_text(document));
+    page.line(&format!(
+        "required: {}, granted: {}, execution allowed: {}",
+        standing.required, standing.granted, standing.execution_allowed
+    ));
+    printer.show(&page)
+}
+
+/// Says that a person has to decide first.
+pub(super) fn waiting(
+    document: &ApprovalRequest,
+    standing: ApprovalStanding,
+    session: &Session,
+) -> Outcome {
+    debug_assert_eq!(standing.phase, ApprovalPhase::Requested);
+    if session.printer.json {
+        show(document, standing, session)?;
+    } else {
+        session.printer.talk(&format!(
+            "{} waits for a decision: `{}`",
+            document.request_id, document.next_allowed_action
+        ));
+    }
+    Ok(Exit::WAITING)
+}
