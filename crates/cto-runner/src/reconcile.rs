@@ -139,11 +139,16 @@ fn take_up(harness: &Harness, run_id: &RunId) -> Result<bool, StoreError> {
     }
 }
 
-/// Whether a key of this home, which counts, sealed the pack of this very run.
+/// Whether a key of this home, which counts, sealed the pack of this very run. The key that seals now counts also where the
+/// clock stood before the key was made: it may have been set back.
 pub(crate) fn is_of_this_home(harness: &Harness, run_id: &RunId, row: &RunSealed) -> bool {
-    row.run_id == *run_id
-        && row.origin == Origin::Known
-        && own_keyids(&harness.home).contains(&row.keyid)
+    let is_present_key = row.keyid == harness.key.keyid();
+    let counts = match row.origin {
+        Origin::Known => own_keyids(&harness.home).contains(&row.keyid),
+        Origin::Expired => is_present_key,
+        Origin::Unknown | Origin::Revoked => false,
+    };
+    row.run_id == *run_id && counts
 }
 
 fn enter(harness: &Harness, row: &RunSealed) -> Result<(), StoreError> {

@@ -4,6 +4,7 @@ mod against;
 mod case;
 mod checkout;
 mod egress;
+mod home;
 mod measure;
 mod run;
 mod sandbox;
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
         Some("checkout") => checkout::run(&args[1..]),
         Some("sandbox") => sandbox::run(&args[1..]),
         Some("egress") => egress::run(&args[1..]),
-        _ => bail!("name a benchmark: run, checkout, sandbox, egress, against"),
+        Some("home") => home::run(&args[1..]),
+        _ => bail!("name a benchmark: run, checkout, sandbox, egress, home, against"),
     }
 }

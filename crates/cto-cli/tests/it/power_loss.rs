@@ -195,3 +195,20 @@ fn the_database_of_another_home_is_named_as_another_and_loses_no_run() {
     let shown = place.cto(&["show", &theirs, "--json"]);
     assert_eq!(shown.error(), "5 run_lost");
 }
+
+#[test]
+fn a_run_that_was_sealed_while_the_clock_stood_before_the_key_is_taken_up_too() {
+    let place = Place::new().with_key();
+    // As if the clock had been ahead when the key was made, and was set right since.
+    sh(
+        &place.path("config/cto/trust/harness"),
+        r#"sed -i 's/"valid_from": "[^"]*"/"valid_from": "2999-01-01T00:00:00Z"/' *.json"#,
+    );
+    let run = id(&place.passed());
+    sh(&place.home(), "rm cto.db*");
+    let shown = place.cto(&["show", "latest", "--json"]).expect(0).json();
+    assert_eq!(
+        (&shown["run_id"], &shown["of_this_home"]),
+        (&Value::from(run), &Value::Bool(true))
+    );
+}

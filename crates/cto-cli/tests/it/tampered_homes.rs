@@ -188,3 +188,36 @@ fn a_lock_whose_number_another_process_has_by_now_is_nobodys() {
     std::fs::write(&lock, holder.to_string()).unwrap();
     sealed_and_verified(&test_home, &run_id);
 }
+
+#[test]
+fn what_collects_garbage_and_what_recovers_take_nothing_from_runs_beside_them() {
+    let test_home = TestHome::new();
+    test_home.tiny();
+    test_home.configure("retention: {packs_days: 0, baselines_days: 0, validation_days: 0}\n");
+    let cases = test_home.cases();
+    let run = ["run", "tiny", "--cases", cases.to_str().unwrap()];
+    std::thread::scope(|scope| {
+        for args in [&run[..], &run, &["gc"], &["recover"]] {
+            let test_home = &test_home;
+            scope.spawn(move || {
+                for _ in 0..4 {
+                    let (code, answer) = test_home.json(args);
+                    // What a run chooses just now stays, and that is said.
+                    let is_put_off = args[0] == "gc" && answer.to_string().contains("try again");
+                    assert!(code == 0 || is_put_off, "{args:?}: {code} {answer}");
+                }
+            });
+        }
+    });
+    nothing_to_recover(&test_home);
+    let (code, listed) = test_home.json(&["runs"]);
+    assert_eq!(code, 0, "{listed}");
+    let kept = listed["rows"].as_array().unwrap().len();
+    let removed = listed["removed"].as_array().unwrap().len();
+    assert_eq!((kept.max(8), removed <= 8), (8, true), "{listed}");
+    assert_eq!(listed["missing"], Value::Array(Vec::new()), "{listed}");
+    for name in ["work", "rooms"] {
+        let left = std::fs::read_dir(test_home.home().join(name)).unwrap();
+        assert_eq!(left.count(), 0, "{name}");
+    }
+}
