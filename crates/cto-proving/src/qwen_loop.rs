@@ -25,6 +25,7 @@ pub fn request() -> Result<RunRequest, CaseError> {
         parent: None,
         conformance: false,
         sandbox: SandboxAsk::default(),
+        approval: Default::default(),
     })
 }
 

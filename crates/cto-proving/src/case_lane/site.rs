@@ -87,6 +87,7 @@ impl CaseSite {
                 parent: None,
                 conformance: true,
                 sandbox: SandboxAsk::default(),
+                approval: Default::default(),
             },
         };
         let address = |url: &String| {
