@@ -162,6 +162,17 @@ impl Admission {
         }
     }
 
+    /// What it is about, for those who keep one record for each thing: of two about the same the later one counts.
+    pub fn about(&self) -> String {
+        match self {
+            Self::Source(record) => record.lane.to_string(),
+            Self::Binary(record) => record.lane.to_string(),
+            Self::Model(record) => format!("{}/{}", record.provider, record.model),
+            Self::Decision(record) => record.lane.to_string(),
+            Self::Target(record) => record.target_repository_path.as_str().to_owned(),
+        }
+    }
+
     /// What no type could refuse: fields that contradict each other. The field, and what is wrong with it.
     fn first_fault(&self) -> Option<(&'static str, String)> {
         match self {

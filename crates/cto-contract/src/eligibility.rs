@@ -38,6 +38,8 @@ wire_enum! {
         Repository = "repository",
         StartTreeClean = "start_tree_clean",
         EvidenceInterface = "evidence_interface",
+        Ledger = "ledger",
+        Trust = "trust",
         Confinement = "confinement",
         ModelEndpoint = "model_endpoint",
         ModelAccess = "model_access",

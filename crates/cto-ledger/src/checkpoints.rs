@@ -124,6 +124,7 @@ fn read_file(path: &Path, known: &BTreeSet<String>) -> Result<Checkpoint, Checkp
 
 /// Reads every checkpoint of a directory, in the order of their names. One that is not there has none.
 fn read_directory(
+    name: &str,
     directory: &Path,
     known: &BTreeSet<String>,
 ) -> Result<Vec<Read>, CheckpointError> {
@@ -145,7 +146,11 @@ fn read_directory(
         }
     }
     paths.sort();
-    let read = |path: PathBuf| (path.display().to_string(), read_file(&path, known));
+    // Named without the path before it: what is said here goes into packs.
+    let read = |path: PathBuf| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        (format!("{name}/{file}"), read_file(&path, known))
+    };
     Ok(paths.into_iter().map(read).collect())
 }
 
@@ -210,11 +215,11 @@ impl Ledger<'_> {
     pub(crate) fn witnesses(&self, trusted: &[&TrustedKey]) -> Result<Vec<Read>, CheckpointError> {
         let mut known: BTreeSet<String> = trusted.iter().map(|k| k.public_key.clone()).collect();
         known.insert(self.key.public_base64());
-        let mut all = read_directory(&self.checkpoints(), &known)?;
+        let mut all = read_directory("checkpoints", &self.checkpoints(), &known)?;
         match &self.second {
             None | Some(SecondPlace::Command(_)) => {}
             Some(SecondPlace::Directory(directory)) => {
-                all.extend(read_directory(directory, &known)?);
+                all.extend(read_directory("the second place", directory, &known)?);
             }
             Some(SecondPlace::Git {
                 repository,

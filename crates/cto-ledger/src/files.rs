@@ -136,6 +136,19 @@ impl TrustFiles<'_> {
         Ok(touched)
     }
 
+    /// Writes a signed record over a file of the config directory.
+    pub fn write_record(
+        &self,
+        name: &str,
+        record: &serde_json::Value,
+    ) -> Result<(), TrustFilesError> {
+        let place = self.config.join(name);
+        let bytes = serde_json::to_vec_pretty(record).map_err(io::Error::from);
+        let mut bytes = bytes.map_err(failed("encode", &place))?;
+        bytes.push(b'\n');
+        write_private(&place, &bytes).map_err(failed("write", &place))
+    }
+
     /// Files of trust that lie there. Harness keys are the ledger's business only once somebody decides.
     fn present(&self, authority: &Authority) -> Result<Vec<PathBuf>, TrustFilesError> {
         let mut found = Vec::new();

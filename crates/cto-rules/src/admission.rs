@@ -21,6 +21,7 @@ use cto_contract::ids::Digest;
 use cto_contract::time::Utc;
 use cto_contract::words::{AdmissionSeal, Lane, Stage};
 
+use crate::authority::AdmissionBook;
 use crate::secrets::refuse_in_record;
 
 pub use binary::{ProgramSeen, is_refused as binary_is_refused, judge as judge_binary};
@@ -76,6 +77,20 @@ impl Records {
             Admission::Decision(record) => self.decisions.push(stored(record, digest, seal)),
             Admission::Target(record) => self.targets.push(stored(record, digest, seal)),
         }
+    }
+
+    /// Says of each record whether an operator stands for it.
+    pub fn seal_by(&mut self, book: &AdmissionBook) {
+        fn seal<T>(kind: AdmissionKind, records: &mut [Stored<T>], book: &AdmissionBook) {
+            for stored in records {
+                stored.seal = book.seal(kind, &stored.digest);
+            }
+        }
+        seal(AdmissionKind::Source, &mut self.sources, book);
+        seal(AdmissionKind::Binary, &mut self.binaries, book);
+        seal(AdmissionKind::Model, &mut self.models, book);
+        seal(AdmissionKind::Decision, &mut self.decisions, book);
+        seal(AdmissionKind::Target, &mut self.targets, book);
     }
 
     /// What is wrong with a record that would be about a lane.

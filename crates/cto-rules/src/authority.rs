@@ -8,7 +8,9 @@ use cto_contract::admission::AdmissionKind;
 use cto_contract::authority::AdmissionStatement;
 use cto_contract::ids::Digest;
 use cto_contract::trust::TrustedKey;
-use cto_contract::words::Presence;
+use cto_contract::words::{AdmissionSeal, Presence};
+
+use crate::operators::meets;
 
 /// Why a change of the trusted keys does not count.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -103,6 +105,15 @@ impl AdmissionBook {
         let of_kind = |entry: &&SignedAdmission| entry.statement.admission == kind;
         let mut records = self.last.values().filter(of_kind);
         records.find(|entry| entry.statement.digest == *digest)
+    }
+
+    /// Whether an operator stands for this record with more than a plain file: from where a signature is asked for, nothing
+    /// less counts.
+    pub fn seal(&self, kind: AdmissionKind, digest: &Digest) -> AdmissionSeal {
+        match self.find(kind, digest) {
+            Some(signed) if meets(signed.presence, Presence::Claimed) => AdmissionSeal::Signed,
+            Some(_) | None => AdmissionSeal::Unsigned,
+        }
     }
 
     /// The last word on one thing.
@@ -208,6 +219,15 @@ mod tests {
             book.find(AdmissionKind::Model, &digest).map(|e| e.seq)
         };
         assert_eq!((found(1), found(2), found(3)), (None, Some(7), Some(9)));
+        let seal = |digest: u8| book.seal(AdmissionKind::Model, &Digest::from_bytes(&[digest; 32]));
+        assert_eq!(
+            (seal(1), seal(3)),
+            (AdmissionSeal::Unsigned, AdmissionSeal::Signed)
+        );
+        let mut weak = AdmissionBook::default();
+        weak.apply(5, statement("a/b", 1), Presence::None);
+        let weak = weak.seal(AdmissionKind::Model, &Digest::from_bytes(&[1; 32]));
+        assert_eq!(weak, AdmissionSeal::Unsigned);
         let other = book.find(AdmissionKind::Target, &Digest::from_bytes(&[3; 32]));
         assert_eq!(other, None);
         assert_eq!(

@@ -16,6 +16,7 @@ use cto_contract::ids::Digest;
 use cto_contract::words::{AdmissionSeal, Lane};
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_rules::admission::{BadRecord, ModelRequest, NamedRecord, Records, Stored};
+use cto_rules::authority::AdmissionBook;
 use cto_rules::secrets::refuse_in_record;
 use serde_json::Value;
 
@@ -81,7 +82,7 @@ pub(crate) struct Authority {
     pub(crate) requests: BTreeMap<Lane, ModelRequest>,
 }
 
-/// Whether an operator signed a record. Nobody can yet.
+/// A record as it is read: whether an operator stands for it, only the ledger says.
 pub(crate) fn seal_of(_digest: &Digest) -> AdmissionSeal {
     AdmissionSeal::Unsigned
 }
@@ -251,6 +252,16 @@ impl Authority {
             authority.take_named(*lane, env, repository);
         }
         authority
+    }
+
+    /// Says of each record whether an operator stands for it.
+    pub(crate) fn seal_by(&mut self, book: &AdmissionBook) {
+        self.records.seal_by(book);
+        for request in self.requests.values_mut() {
+            if let Some(NamedRecord::Record(stored)) = &mut request.file {
+                stored.seal = book.seal(AdmissionKind::Model, &stored.digest);
+            }
+        }
     }
 
     fn add(&mut self, kept: KeptRecord) {

@@ -1,5 +1,9 @@
 //! Whose word counts, as faces show it.
 
+use std::path::Path;
+
+use cto_contract::admission::AdmissionKind;
+use cto_contract::document::{self, DocumentError};
 use cto_contract::outputs::{
     CheckpointOutput, CheckpointTag, LedgerCheckOutput, LedgerCheckTag, LedgerFinding, OperatorRow,
     OperatorsOutput, OperatorsTag, WaitingSlot,
@@ -7,8 +11,10 @@ use cto_contract::outputs::{
 use cto_contract::time::Utc;
 use cto_evidence::sshsig::SshPublicKey;
 use cto_ledger::{Authority, LedgerError, OPERATORS_FILE, Standing};
-use cto_rules::standing::{LedgerFault, REPAIR};
+use cto_rules::authority::AdmissionBook;
+use cto_rules::standing::{FileState, LedgerFault, REPAIR};
 
+use crate::admissions::{KeptRecord, RecordsError, read_record, scan};
 use crate::harness::Harness;
 
 /// Lists the keys of all operators, those that no longer count too.
@@ -85,7 +91,10 @@ pub fn check_ledger(harness: &Harness) -> Result<LedgerCheckOutput, LedgerError>
         Err(_) if !output.errors.is_empty() => return Ok(output),
         Err(error) => return Err(error),
     };
-    let standing = ledger.standing(&authority)?;
+    let mut standing = ledger.standing(&authority)?;
+    if let Ok(records) = superseded(&harness.config.dir, &authority.admissions) {
+        standing.files.extend(records);
+    }
     output.decisions = standing.ledger.decisions;
     output.operators = authority.operators.active().count() as u64;
     output.checkpoints = standing.ledger.witnesses.len() as u64;
@@ -108,6 +117,34 @@ fn findings(standing: &Standing) -> Vec<LedgerFinding> {
         hint: REPAIR.to_owned(),
     });
     ledger.chain(files).collect()
+}
+
+/// Records of the config directory about which an operator signed another one since: an older one was put back, or somebody
+/// changed it.
+pub(crate) fn superseded(
+    config: &Path,
+    book: &AdmissionBook,
+) -> Result<Vec<(String, FileState)>, RecordsError> {
+    let mut files = Vec::new();
+    for file in scan(config)? {
+        let Ok(kept) = file.found else { continue };
+        let (kind, about) = (kept.admission.kind(), kept.admission.about());
+        match book.about(kind, &about) {
+            Some(last) if last.statement.digest != kept.digest => {
+                files.push((file.name, FileState::Other));
+            }
+            Some(_) | None => {}
+        }
+    }
+    Ok(files)
+}
+
+/// Reads a record that an operator may stand for.
+pub fn read_any_record(name: &str, bytes: &[u8]) -> Result<KeptRecord, DocumentError> {
+    let value: serde_json::Value = document::read(name, bytes)?;
+    let kind = AdmissionKind::of(&value)
+        .ok_or_else(|| DocumentError::whole(name, "it is no record of an admission".to_owned()))?;
+    read_record(kind, name, bytes)
 }
 
 /// Signs how far the ledger has come. Never on top of one that was put back: only a missing checkpoint is mended so.
@@ -144,5 +181,26 @@ pub fn repair_trust(harness: &Harness) -> Result<Vec<String>, LedgerError> {
     if !faults.is_empty() {
         return Err(LedgerError::RolledBack(faults));
     }
-    ledger.write_files()
+    let mut touched = ledger.write_files()?;
+    touched.extend(put_records_back(harness, &authority.admissions)?);
+    Ok(touched)
+}
+
+/// Writes the signed record over each one that it had replaced.
+fn put_records_back(harness: &Harness, book: &AdmissionBook) -> Result<Vec<String>, LedgerError> {
+    let config = &harness.config.dir;
+    let mut touched = Vec::new();
+    for file in scan(config).unwrap_or_default() {
+        let Ok(kept) = file.found else { continue };
+        let last = book.about(kept.admission.kind(), &kept.admission.about());
+        let Some(last) = last.filter(|last| last.statement.digest != kept.digest) else {
+            continue;
+        };
+        harness
+            .ledger()
+            .files()
+            .write_record(&file.name, &last.statement.record)?;
+        touched.push(file.name);
+    }
+    Ok(touched)
 }

@@ -113,7 +113,12 @@ fn authority(question: &Question<'_>) -> Authority {
         Target::Repository { path, .. } => Some(path),
         Target::Case | Target::UnnamedRepository => None,
     };
-    Authority::read(&harness.config.dir, &harness.env, repository)
+    let mut authority = Authority::read(&harness.config.dir, &harness.env, repository);
+    // A ledger that can't be believed seals nothing, and has a gate of its own.
+    if let Ok(decided) = harness.ledger().authority() {
+        authority.seal_by(&decided.admissions);
+    }
+    authority
 }
 
 fn asked(question: &Question<'_>, authority: Authority, at: Utc) -> Asked {

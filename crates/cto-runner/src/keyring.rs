@@ -67,7 +67,10 @@ impl KeyringError {
             Self::Directory(home) => Some(home.hint()),
             Self::Missing { .. } => Some("`cto key new` makes one".to_owned()),
             Self::Governed { .. } => {
-                Some("restore it from a backup: what it sealed and signed rests on it".to_owned())
+                Some(
+                    "restore it from a backup; another home needs a config directory of its own (--config)"
+                        .to_owned(),
+                )
             }
             Self::Exists { .. } => {
                 Some("`cto key rotate` puts it aside and makes a new one".to_owned())

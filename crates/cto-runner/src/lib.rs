@@ -77,7 +77,7 @@ mod walk;
 
 pub use admissions::{KeptRecord, RecordFile, RecordsError, read_record, scan as scan_records};
 pub use approvals::ApprovalError;
-pub use authority::{check_ledger, list_operators, make_checkpoint, repair_trust};
+pub use authority::{check_ledger, list_operators, make_checkpoint, read_any_record, repair_trust};
 pub use cases::{Case, CaseError, Catalog};
 pub use clock::{now, random};
 pub use config::{Config, ConfigError, read_dotenv, read_trusted_key};

@@ -17,6 +17,7 @@ fn the_help_of_every_command_is_known() {
         vec!["operator", "add"],
         vec!["operator", "list"],
         vec!["operator", "revoke"],
+        vec!["operator", "sign"],
         vec!["ledger", "verify"],
         vec!["ledger", "checkpoint"],
         vec!["ledger", "release"],

@@ -281,6 +281,90 @@ fn once_there_is_an_operator_harness_keys_need_his_signature() {
     );
 }
 
+const MODEL: &str = r#"{"status": "admitted", "provider": "scripted", "model": "scripted", "credential_source_class": "none",
+    "allowed_network_class": "loopback", "approval_source": "olga", "admission_timestamp": "2026-06-01",
+    "review_trigger": "another model"}"#;
+
+#[test]
+fn a_record_that_was_signed_for_can_not_be_replaced_by_an_older_or_another_one() {
+    let here = Governed::new();
+    let file = here.config().join("model.json");
+    let private = |text: &str| {
+        write(&file, text);
+        fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    };
+    private(MODEL);
+    let sign = ["operator", "sign", file.to_str().unwrap()];
+    here.signs(&sign, &olga()).expect(0);
+    here.place.cto(&["ledger", "verify"]).expect(0);
+    private(&MODEL.replace("another model", "never"));
+    let checked = here
+        .place
+        .cto(&["ledger", "verify", "--json"])
+        .expect(5)
+        .json();
+    assert_eq!(checked["errors"][0]["code"], "trust_rolled_back");
+    let blocked = here
+        .place
+        .cto(&["run", "r1-string-slugify", "--json", "-q"])
+        .expect(3)
+        .json();
+    assert_eq!(
+        blocked["blockers"][0]["code"], "trust_rolled_back",
+        "{blocked:#}"
+    );
+    here.place.cto(&["trust", "repair"]).expect(0);
+    here.place
+        .cto(&["run", "r1-string-slugify", "-q"])
+        .expect(0);
+    // Nobody stands for what is no record, or what holds a secret.
+    let code = |text: &str| {
+        let bad = here.place.path("bad.json");
+        write(&bad, text);
+        here.asks(&["operator", "sign", bad.to_str().unwrap()])
+            .error()
+    };
+    assert_eq!(code("{}"), "2 record_invalid");
+    assert_eq!(
+        code(&MODEL.replace("admitted", "let in")),
+        "2 record_invalid"
+    );
+    let token = format!("ghp_{}", "aB3dE5fG7h".repeat(4));
+    assert_eq!(
+        code(&MODEL.replace("olga", &token[..40])),
+        "2 record_invalid"
+    );
+}
+
+#[test]
+fn a_run_is_blocked_on_top_of_a_ledger_or_files_that_were_put_back() {
+    let here = Governed::new();
+    let blockers = || {
+        let ran = here
+            .place
+            .cto(&["run", "r1-string-slugify", "--json", "-q"]);
+        let report = ran.expect(3).json();
+        let blockers = report["blockers"].as_array().unwrap().clone();
+        let codes = blockers
+            .iter()
+            .map(|b| b["code"].as_str().unwrap().to_owned());
+        codes.collect::<Vec<String>>()
+    };
+    let file = here.config().join("operators.allowed_signers");
+    let good = fs::read_to_string(&file).unwrap();
+    write(&file, "");
+    assert_eq!(blockers(), ["trust_rolled_back"]);
+    write(&file, &good);
+    here.place
+        .cto(&["run", "r1-string-slugify", "-q"])
+        .expect(0);
+    let checkpoints = here.config().join("checkpoints");
+    fs::rename(&checkpoints, here.place.path("aside")).unwrap();
+    assert_eq!(blockers(), ["ledger_rolled_back"]);
+    write(&file, "");
+    assert_eq!(blockers(), ["ledger_rolled_back", "trust_rolled_back"]);
+}
+
 #[test]
 fn a_ledger_that_was_put_back_decides_nothing_more() {
     let here = Governed::new();

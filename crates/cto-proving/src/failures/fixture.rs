@@ -21,6 +21,8 @@ pub struct Fixture {
     pub(crate) config: &'static str,
     /// Records beside it, by file name.
     pub(crate) records: &'static [(&'static str, &'static str)],
+    /// Files that somebody puts into the config directory once the harness is open.
+    pub(crate) planted: &'static [(&'static str, &'static str)],
     pub(crate) program: Program,
     pub(crate) gate: Option<&'static str>,
     pub(crate) stage_gate: Option<&'static str>,

@@ -132,6 +132,9 @@ impl FixtureSite {
             launcher,
         })
         .map_err(Box::new)?;
+        for (name, text) in fixture.planted {
+            put(&place.join("config").join(name), text, 0o600)?;
+        }
         let request = RunRequest {
             task,
             lane: Lane::Command,

@@ -84,6 +84,7 @@ const PLAIN: Fixture = Fixture {
     owner: COMMIT,
     config: "",
     records: &[("model.yaml", MODEL_RECORD)],
+    planted: &[],
     program: Program::Script("echo new > src/a.txt"),
     gate: Some("1"),
     stage_gate: Some("3"),
@@ -151,14 +152,6 @@ pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
     (BlockerCode::ApprovalScopeMismatch, APPROVALS),
     (BlockerCode::ApprovalSignatureInvalid, APPROVALS),
     (BlockerCode::ApprovalPresenceTooLow, APPROVALS),
-    (
-        BlockerCode::LedgerRolledBack,
-        "the ledger has no checkpoints yet that it could be behind of",
-    ),
-    (
-        BlockerCode::TrustRolledBack,
-        "trust is not written from the ledger yet, so no file can differ from it",
-    ),
     (
         BlockerCode::RollbackNotExact,
         "it stops a command and not a run, and nothing lands yet that could be taken back",

@@ -10,6 +10,7 @@ use cto_contract::wire_enum;
 use cto_contract::words::{Lane, SandboxClass, Stage};
 
 use crate::admission::{ModelRequest, ProgramSeen, Records};
+use crate::standing::{FileState, LedgerFacts};
 
 use crate::approval::ApprovalRefusal;
 
@@ -17,6 +18,8 @@ wire_enum! {
     /// A fact that must be looked up, in the order in which they are asked for.
     pub enum Probe {
         EvidenceInterface = "evidence_interface",
+        Ledger = "ledger",
+        Trust = "trust",
         Program = "program",
         Confinement = "confinement",
         ModelEndpoint = "model_endpoint",
@@ -169,6 +172,10 @@ pub struct Seen<T> {
 pub struct LookedUp {
     /// Why a pack could not be written or signed, if so.
     pub evidence_interface: Option<Seen<Result<(), String>>>,
+    /// The ledger against its checkpoints, or why nobody can say.
+    pub ledger: Option<Seen<Result<LedgerFacts, String>>>,
+    /// The files of trust against the ledger, or why nobody can say.
+    pub trust: Option<Seen<Result<Vec<(String, FileState)>, String>>>,
     /// The lane's program, as it lies there; none where it is missing.
     pub program: Option<Seen<Option<ProgramSeen>>>,
     pub confinement: Option<Seen<Result<Confinement, String>>>,
@@ -182,6 +189,8 @@ pub struct LookedUp {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     EvidenceInterface(Result<(), String>),
+    Ledger(Result<LedgerFacts, String>),
+    Trust(Result<Vec<(String, FileState)>, String>),
     Program(Option<ProgramSeen>),
     Confinement(Result<Confinement, String>),
     ModelEndpoint(EndpointState),
@@ -215,6 +224,8 @@ impl Facts {
         let facts = &mut self.looked_up;
         match answer {
             Answer::EvidenceInterface(found) => facts.evidence_interface = seen(found, at),
+            Answer::Ledger(found) => facts.ledger = seen(found, at),
+            Answer::Trust(found) => facts.trust = seen(found, at),
             Answer::Program(found) => facts.program = seen(found, at),
             Answer::Confinement(found) => facts.confinement = seen(found, at),
             Answer::ModelEndpoint(found) => facts.model_endpoint = seen(found, at),
@@ -238,7 +249,11 @@ impl Asked {
     /// Whether looking starts something, or looks at the target.
     pub(super) fn is_dear(&self, probe: Probe) -> bool {
         match probe {
-            Probe::EvidenceInterface | Probe::Program | Probe::ModelEndpoint => false,
+            Probe::EvidenceInterface
+            | Probe::Ledger
+            | Probe::Trust
+            | Probe::Program
+            | Probe::ModelEndpoint => false,
             Probe::Confinement => self.confinement_by_trial,
             Probe::ModelAccess | Probe::Repository | Probe::StartTree => true,
         }

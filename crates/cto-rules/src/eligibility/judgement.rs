@@ -223,6 +223,8 @@ pub(super) fn judge_one(gate: Gate, facts: &LaneFacts<'_>) -> Finding {
         Gate::Repository => task_gates::repository(facts),
         Gate::StartTreeClean => task_gates::start_tree_clean(facts),
         Gate::EvidenceInterface => machine_gates::evidence_interface(facts),
+        Gate::Ledger => machine_gates::ledger(facts),
+        Gate::Trust => machine_gates::trust(facts),
         Gate::Confinement => machine_gates::confinement(facts),
         Gate::ModelEndpoint => machine_gates::model_endpoint(facts),
         Gate::ModelAccess => machine_gates::model_access(facts),

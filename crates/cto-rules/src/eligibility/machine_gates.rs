@@ -4,6 +4,8 @@ use cto_contract::blocker::BlockerCode;
 use cto_contract::eligibility::Gate;
 use cto_contract::words::{SandboxClass, Stage};
 
+use crate::standing::{REPAIR, judge_ledger, judge_trust};
+
 use super::facts::{AccessState, EndpointState, Probe};
 use super::judgement::{
     ENVIRONMENT, Finding, Judgement, LaneFacts, TASK_CONTRACT, quote, quoted, refused, refused_by,
@@ -25,6 +27,44 @@ pub(super) fn evidence_interface(facts: &LaneFacts<'_>) -> Finding {
             }
         },
     )
+}
+
+/// Whether the ledger is the one it was: nothing runs on top of decisions that somebody took back.
+pub(super) fn ledger(facts: &LaneFacts<'_>) -> Finding {
+    let (gate, code) = (Gate::Ledger, BlockerCode::LedgerRolledBack);
+    let seen = facts.looked_up.ledger.as_ref();
+    let source = "ledger and its checkpoints";
+    Finding::looked(Probe::Ledger, source, seen, |found| {
+        let why = match found {
+            Err(why) => Some(why.clone()),
+            Ok(facts) => judge_ledger(facts)
+                .first()
+                .map(|fault| format!("{fault}; {}", fault.hint())),
+        };
+        match why {
+            None => ("as its checkpoints saw it".to_owned(), Judgement::Passed),
+            Some(why) => (why.clone(), refused(gate, code, quoted(gate, &why))),
+        }
+    })
+}
+
+/// Whether the files of trust are those that the ledger holds: an older one must not bring back whom it had left out.
+pub(super) fn trust(facts: &LaneFacts<'_>) -> Finding {
+    let (gate, code) = (Gate::Trust, BlockerCode::TrustRolledBack);
+    let seen = facts.looked_up.trust.as_ref();
+    let source = "files of trust and the ledger";
+    Finding::looked(Probe::Trust, source, seen, |found| {
+        let why = match found {
+            Err(why) => Some(why.clone()),
+            Ok(files) => judge_trust(files)
+                .first()
+                .map(|fault| format!("{fault}; {REPAIR}")),
+        };
+        match why {
+            None => ("as the ledger holds them".to_owned(), Judgement::Passed),
+            Some(why) => (why.clone(), refused(gate, code, quoted(gate, &why))),
+        }
+    })
 }
 
 pub(super) fn confinement(facts: &LaneFacts<'_>) -> Finding {

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::*;
 use crate::admission::tests as records;
+use crate::standing::{FileState, LedgerFacts, Witness};
 use twists::{TWISTS, Twist, twists_of};
 
 pub(crate) fn at(text: &str) -> Utc {
@@ -82,9 +83,32 @@ pub(crate) fn good(lane: Lane, number: u8) -> Facts {
     facts
 }
 
-fn good_answers() -> [Answer; 7] {
+/// A ledger with an operator, as its last checkpoint saw it.
+fn sound_ledger() -> LedgerFacts {
+    let digest = |n: u8| Digest::from_bytes(&[n; 32]);
+    LedgerFacts {
+        ledger: digest(1),
+        length: 9,
+        decisions: 2,
+        witnesses: vec![Witness {
+            place: "checkpoints/9".to_owned(),
+            ledger: digest(1),
+            length: 9,
+            head: digest(9),
+            entry: Some(digest(9)),
+        }],
+        unreadable: Vec::new(),
+    }
+}
+
+fn good_answers() -> [Answer; 9] {
     [
         Answer::EvidenceInterface(Ok(())),
+        Answer::Ledger(Ok(sound_ledger())),
+        Answer::Trust(Ok(vec![(
+            "operators.allowed_signers".to_owned(),
+            FileState::Same,
+        )])),
         Answer::Program(Some(records::program())),
         Answer::Confinement(Ok(Confinement {
             class: SandboxClass::Full,
@@ -137,6 +161,8 @@ fn is_required(gate: Gate, lane: Lane, number: u8) -> bool {
         | Gate::RiskClass
         | Gate::Approval
         | Gate::EvidenceInterface
+        | Gate::Ledger
+        | Gate::Trust
         | Gate::Confinement
         | Gate::Budget => true,
     }

@@ -3,6 +3,7 @@
 use cto_contract::ids::Digest;
 use cto_contract::lanes::ProgramSource;
 use cto_egress::Upstream;
+use cto_ledger::Standing;
 use cto_rules::admission::ProgramSeen;
 use cto_rules::eligibility::{
     AccessState, Answer, Confinement, EndpointState, Facts, Probe, RepositoryState, StartTree,
@@ -10,6 +11,7 @@ use cto_rules::eligibility::{
 
 use super::{Question, Reach, Target};
 use crate::adapters::program_file;
+use crate::authority::superseded;
 use crate::harness::Harness;
 use crate::open_run::{StepError, search_path};
 use crate::sandbox::{RunSandbox, class_word};
@@ -33,6 +35,7 @@ pub(crate) struct Held {
 pub(super) struct Lookup<'a> {
     question: &'a Question<'a>,
     upstream: Option<Upstream>,
+    standing: Option<Result<Standing, String>>,
     held: Held,
 }
 
@@ -41,6 +44,7 @@ impl<'a> Lookup<'a> {
         Self {
             question,
             upstream: None,
+            standing: None,
             held: Held::default(),
         }
     }
@@ -61,6 +65,14 @@ impl<'a> Lookup<'a> {
                 let space = enough_space(self.question.harness);
                 Some(Answer::EvidenceInterface(space))
             }
+            Probe::Ledger => {
+                let found = self.standing().map(|standing| standing.ledger);
+                Some(Answer::Ledger(found))
+            }
+            Probe::Trust => {
+                let found = self.standing().map(|standing| standing.files);
+                Some(Answer::Trust(found))
+            }
             Probe::Program => self.program().map(Answer::Program),
             Probe::Confinement => self.confinement().map(Answer::Confinement),
             Probe::ModelEndpoint => Some(Answer::ModelEndpoint(self.model_endpoint())),
@@ -68,6 +80,21 @@ impl<'a> Lookup<'a> {
             Probe::Repository => self.repository()?.map(Answer::Repository),
             Probe::StartTree => self.start_tree().map(Answer::StartTree),
         })
+    }
+
+    /// The ledger and its files, or why nobody can say how they stand.
+    fn standing(&mut self) -> Result<Standing, String> {
+        let ledger = self.question.harness.ledger();
+        let standing = self.standing.get_or_insert_with(|| {
+            let authority = ledger.authority().map_err(|error| error_chain(&error))?;
+            let standing = ledger.standing(&authority);
+            let mut standing = standing.map_err(|error| error_chain(&error))?;
+            // Where records can't be looked for, their own gates say so.
+            let records = superseded(&self.question.harness.config.dir, &authority.admissions);
+            standing.files.extend(records.unwrap_or_default());
+            Ok(standing)
+        });
+        standing.clone()
     }
 
     /// The lane's program and its digest; unknown while nobody says which program it is.

@@ -367,6 +367,8 @@ fn a_refusal_names_its_gate_and_what_opens_it() {
     repository_unsupported: `repository`: submodules [gate missing: repository]
     dirty_starting_tree: `start_tree_clean`: the source has uncommitted changes: `notes.txt` [dirty starting tree]
     artifact_write_failure: `evidence_interface`: home is not writable [artifact write failure]
+    ledger_rolled_back: `ledger`: entry 3 does not hold [gate missing: ledger]
+    trust_rolled_back: `trust`: entry 3 does not hold [gate missing: trust]
     sandbox_unavailable: `confinement` is weak, which is capped at stage 2 [gate missing: confinement]
     local_provider_config_missing: `CTO_HARNESS_CASE_LOCAL_BASE_URL` can't be used: no host [provider unavailable]
     provider_unavailable: `model_access`: no address [provider unavailable]

@@ -30,6 +30,8 @@ fn look_up(world: &LookedUp, probe: Probe) -> Answer {
     }
     match probe {
         Probe::EvidenceInterface => Answer::EvidenceInterface(of(&world.evidence_interface)),
+        Probe::Ledger => Answer::Ledger(of(&world.ledger)),
+        Probe::Trust => Answer::Trust(of(&world.trust)),
         Probe::Program => Answer::Program(of(&world.program)),
         Probe::Confinement => Answer::Confinement(of(&world.confinement)),
         Probe::ModelEndpoint => Answer::ModelEndpoint(of(&world.model_endpoint)),

@@ -8,6 +8,7 @@ use crate::approval::ApprovalRefusal;
 
 use super::*;
 use crate::admission::{NamedRecord, ProgramSeen};
+use crate::standing::FileState;
 
 /// Something that is wrong with one gate's fact.
 #[derive(Debug, Clone, Copy)]
@@ -360,6 +361,58 @@ pub(super) const TWISTS: &[(Gate, Twist)] = {
                 seen.evidence_interface = None
             }),
         ),
+        (
+            G::Ledger,
+            Fault(B::LedgerRolledBack, |f| {
+                let mut ledger = sound_ledger();
+                ledger.length -= 1;
+                f.learn(Answer::Ledger(Ok(ledger)), now());
+            }),
+        ),
+        (
+            G::Ledger,
+            Fault(B::LedgerRolledBack, |f| {
+                let mut ledger = sound_ledger();
+                ledger.witnesses.clear();
+                f.learn(Answer::Ledger(Ok(ledger)), now());
+            }),
+        ),
+        (
+            G::Ledger,
+            Fault(
+                B::LedgerRolledBack,
+                found!(Answer::Ledger(Err("entry 3 does not hold".to_owned()))),
+            ),
+        ),
+        (G::Ledger, Unseen(Probe::Ledger, |seen| seen.ledger = None)),
+        (
+            G::Trust,
+            Fault(
+                B::TrustRolledBack,
+                found!(Answer::Trust(Ok(vec![(
+                    "operators.allowed_signers".to_owned(),
+                    FileState::Other
+                )]))),
+            ),
+        ),
+        (
+            G::Trust,
+            Fault(
+                B::TrustRolledBack,
+                found!(Answer::Trust(Ok(vec![(
+                    "operators.allowed_signers".to_owned(),
+                    FileState::Extra
+                )]))),
+            ),
+        ),
+        (
+            G::Trust,
+            Fault(
+                B::TrustRolledBack,
+                found!(Answer::Trust(Err("entry 3 does not hold".to_owned()))),
+            ),
+        ),
+        (G::Trust, Unseen(Probe::Trust, |seen| seen.trust = None)),
         (
             G::Confinement,
             Fault(
