@@ -140,7 +140,7 @@ fn script(
     Ok(InstalledProgram {
         program: real.to_owned(),
         interpreter: Some(runs_it.clone()),
-        tree: package.as_ref().map(|package| package.root.clone()),
+        tree: package.as_ref().map(tree_of),
         places: ProgramPlaces {
             files: vec![
                 (real.to_owned(), real.to_owned()),
@@ -150,6 +150,14 @@ fn script(
             directories,
         },
     })
+}
+
+/// All that a package loads: itself where it brings its dependencies along, else the `node_modules` that they share.
+fn tree_of(package: &NodePackage) -> PathBuf {
+    match package.root.join("node_modules").is_dir() {
+        true => package.root.clone(),
+        false => package.top.clone(),
+    }
 }
 
 /// The program that runs a script: the one that its own `node_modules` brings along, else as the shebang says.

@@ -101,13 +101,14 @@ pub(crate) struct ProgramsBeside {
 }
 
 impl ProgramsBeside {
-    pub(crate) fn of(installed: &InstalledProgram) -> Self {
+    pub(crate) fn of(installed: &InstalledProgram) -> io::Result<Self> {
         let tree = installed.tree.as_ref();
-        Self {
+        let tree = tree.map(|root| Ok::<_, io::Error>((root.clone(), tree_digest(root)?)));
+        Ok(Self {
             is_installed: true,
             interpreter: installed.interpreter.as_deref().and_then(ProgramFile::at),
-            tree: tree.and_then(|root| Some((root.clone(), tree_digest(root).ok()?))),
-        }
+            tree: tree.transpose()?,
+        })
     }
 }
 

@@ -18,6 +18,7 @@ use cto_contract::plan::{Ladder, LaunchPlan, SandboxPlan, TreeKind};
 use cto_contract::words::{Lane, NetworkClass, SandboxClass};
 use cto_evidence::canonical::{digest_of, hash_reader, sha256, to_canonical};
 use cto_rules::paths::is_steering;
+use cto_rules::programs::ProgramProblem;
 use cto_rules::verdicts::Fault;
 use cto_sandbox::{Endpoint, LaunchRequest, MemoryHold, Stdin};
 
@@ -113,11 +114,15 @@ pub(crate) fn plan(
             Some(installed) => ProgramFile::at(&installed.program),
             None => ProgramFile::find(lane_plan.argv.first()?, &path),
         });
-        let beside = scope.spawn(|| installed.as_ref().map(ProgramsBeside::of));
+        let beside = scope.spawn(|| installed.as_ref().map(ProgramsBeside::of).transpose());
         let foreseen = permission.sandbox.plan_of(&request, &limits);
-        let beside = beside.join().ok().flatten().unwrap_or_default();
-        (foreseen, program.join().ok().flatten(), beside)
+        (foreseen, program.join().ok().flatten(), beside.join())
     });
+    let beside = match beside {
+        Ok(Ok(beside)) => beside.unwrap_or_default(),
+        Ok(Err(error)) => return Err(unread(run.request.lane, &lane_plan, &error).into()),
+        Err(_) => return Err(Fault::ProgramReplaced.into()),
+    };
     let argv = shown_argv(run, room, &lane_plan.argv, source);
     let is_own = adapter.lane().traits().program != ProgramSource::System;
     if is_own && program.is_none() {
@@ -152,6 +157,15 @@ pub(crate) fn plan(
         identity_digest,
         sandbox,
     })
+}
+
+/// A package that can't be read whole has no digest, and what has none is not started.
+fn unread(lane: Lane, plan: &LanePlan, error: &std::io::Error) -> Fault {
+    Fault::ProgramUnusable {
+        lane,
+        program: plan.argv.first().cloned().unwrap_or_default(),
+        problem: ProgramProblem::Refused(format!("its package can't be read whole: {error}")),
+    }
 }
 
 /// The files of an installed program, by names that fit a pack.
