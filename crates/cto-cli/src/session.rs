@@ -24,7 +24,7 @@ impl Session {
     pub(crate) fn read_dotenv(&mut self) -> Result<(), Failure> {
         // Without a place for the config there is none to read; who needs one is told then.
         if let Ok((dir, _)) = self.config_place() {
-            let pairs = cto_runner::read_dotenv(&dir).map_err(Failure::from)?;
+            let pairs = cto_runner::read_dotenv(&dir, &self.env).map_err(Failure::from)?;
             self.env = std::mem::take(&mut self.env).or_else(pairs);
         }
         Ok(())

@@ -6,8 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::document::{self, DocumentError};
+use crate::lanes::Gating;
 use crate::task::Limits;
-use crate::words::{Lane, SandboxChoice};
+use crate::text::shorten;
+use crate::words::{Lane, SandboxChoice, Stage, UnknownWord};
 
 wire_const! {
     /// Schema tag of `harness.yaml`.
@@ -28,6 +30,37 @@ pub struct EngineConfig {
     /// Switches a lane off altogether.
     #[serde(default)]
     pub disabled: bool,
+}
+
+/// What the config opens of a lane. Never `case`, and never a stage at which something lands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateConfig {
+    /// Opens the lane, as its environment name with the value 1 does.
+    #[serde(default)]
+    pub allow: bool,
+    /// Permits every stage up to this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
+}
+
+impl GateConfig {
+    fn check(self, lane: Lane) -> Result<(), String> {
+        match lane.traits().gating {
+            Gating::Open => return Err("has no gate".to_owned()),
+            Gating::Environment => {
+                return Err("is opened by the environment alone, at every stage".to_owned());
+            }
+            Gating::EnvironmentOrConfig => {}
+        }
+        match self.stage {
+            Some(stage) if stage > Stage::COPIED_REPOSITORY => Err(format!(
+                "stage {stage} is opened by the environment alone; the config may permit 2 or 3"
+            )),
+            Some(Stage::FIRST) => Err("stage 1 starts no process; permit 2 or 3".to_owned()),
+            Some(_) | None => Ok(()),
+        }
+    }
 }
 
 /// What `cto gc` may remove, by age in days.
@@ -219,6 +252,9 @@ pub struct HarnessConfig {
     pub default_engine: Option<DefaultLane>,
     #[serde(default)]
     pub engines: BTreeMap<String, EngineConfig>,
+    /// Gates that the config opens, by lane; a set environment variable wins over it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub gates: BTreeMap<String, GateConfig>,
     #[serde(default)]
     pub limits: Limits,
     /// Who confines runs, when neither a flag nor the environment says so.
@@ -246,6 +282,11 @@ pub struct HarnessConfig {
 }
 
 impl HarnessConfig {
+    /// What the config opens of a lane.
+    pub fn gate(&self, lane: Lane) -> GateConfig {
+        self.gates.get(lane.as_str()).copied().unwrap_or_default()
+    }
+
     /// Reads the file and refuses lanes and gates that do not exist.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Self, DocumentError> {
         let config: Self = document::read(name, bytes)?;
@@ -263,6 +304,19 @@ impl HarnessConfig {
                     ),
                 ));
             }
+        }
+        for (lane, gate) in &config.gates {
+            let (line, column) = document::place_of_key(bytes, lane).unwrap_or((1, 1));
+            let refused = |why: String| DocumentError {
+                name: name.to_owned(),
+                line,
+                column,
+                message: format!("gates.{}: {why}", shorten(lane, 40)),
+            };
+            let lane: Lane = lane
+                .parse()
+                .map_err(|e: UnknownWord| refused(e.to_string()))?;
+            gate.check(lane).map_err(refused)?;
         }
         for (provider, settings) in &config.providers {
             settings.check().map_err(|why| {
@@ -317,6 +371,26 @@ mod tests {
         ] {
             assert_ne!(check(bad), "ok", "{bad}");
         }
+    }
+
+    #[test]
+    fn the_config_opens_no_gate_of_case_and_no_stage_where_something_lands() {
+        let check = |gates: &str| {
+            let text = format!("schema: cto.harness/v1\ngates: {{{gates}}}\n");
+            HarnessConfig::read("harness.yaml", text.as_bytes())
+                .map_or_else(|e| e.to_string(), |_| "ok".into())
+        };
+        for gates in [
+            "",
+            "codex: {allow: true, stage: 3}",
+            "command: {allow: true, stage: 2}",
+        ] {
+            assert_eq!(check(gates), "ok", "{gates}");
+        }
+        insta::assert_snapshot!(check("case: {allow: true}"), @"harness.yaml:2:9: gates.case: is opened by the environment alone, at every stage");
+        insta::assert_snapshot!(check("pi: {allow: true, stage: 4}"), @"harness.yaml:2:9: gates.pi: stage 4 is opened by the environment alone; the config may permit 2 or 3");
+        insta::assert_snapshot!(check("pi: {allow: true, stage: 1}"), @"harness.yaml:2:9: gates.pi: stage 1 starts no process; permit 2 or 3");
+        insta::assert_snapshot!(check("fake: {allow: true}"), @"harness.yaml:2:9: gates.fake: has no gate");
     }
 
     #[test]

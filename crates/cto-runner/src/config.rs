@@ -8,6 +8,9 @@ use cto_contract::config::HarnessConfig;
 use cto_contract::document::{self, DocumentError};
 use cto_contract::trust::TrustedKey;
 
+use cto_rules::secrets::refuse_in_record;
+
+use crate::environment::Environment;
 use crate::home::{self, HomeError};
 
 /// Config that passed its checks.
@@ -74,14 +77,15 @@ const DOTENV_NAMES: [&str; 5] = [
     "SANDCASTLE_REPO",
 ];
 
-/// Reads `.env` of the config directory: `NAME=value` lines, `#` comments, optional quotes.
-pub fn read_dotenv(dir: &Path) -> Result<Vec<(String, String)>, ConfigError> {
+/// Reads `.env` of the config directory: `NAME=value` lines, `#` comments, optional quotes. `${NAME}` stands for what the
+/// environment or a line above says, but not between single quotes.
+pub fn read_dotenv(dir: &Path, env: &Environment) -> Result<Vec<(String, String)>, ConfigError> {
     let Some(bytes) = read_if_there(&dir.join(".env"))? else {
         return Ok(Vec::new());
     };
     home::check_private(dir).map_err(ConfigError::Directory)?;
     let text = String::from_utf8_lossy(&bytes);
-    let mut pairs = Vec::new();
+    let mut pairs: Vec<(String, String)> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -107,15 +111,49 @@ pub fn read_dotenv(dir: &Path) -> Result<Vec<(String, String)>, ConfigError> {
             )));
         }
         let value = value.trim();
-        let unquoted = ['"', '\'']
-            .iter()
-            .find_map(|q| value.strip_prefix(*q)?.strip_suffix(*q))
-            .unwrap_or(value);
-        if !unquoted.is_empty() {
-            pairs.push((name.to_owned(), unquoted.to_owned()));
+        let unquoted = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
+        let value = match unquoted('\'') {
+            Some(literal) => literal.to_owned(),
+            None => {
+                let above = |name: &str| {
+                    let mut above = pairs.iter().rev();
+                    let above = above.find(|(of, _)| of == name);
+                    let known = env.get(name).or(above.map(|(_, value)| value.as_str()));
+                    known.map(str::to_owned)
+                };
+                expand(unquoted('"').unwrap_or(value), above).map_err(&refused)?
+            }
+        };
+        if refuse_in_record(&value).is_some() {
+            return Err(refused(format!(
+                "the value of `{name}` looks like a secret, and secrets never go here"
+            )));
+        }
+        if !value.is_empty() {
+            pairs.push((name.to_owned(), value));
         }
     }
     Ok(pairs)
+}
+
+/// Replaces every `${NAME}`; a name that nobody knows is an error.
+fn expand(text: &str, known: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let (name, behind) = after
+            .split_once('}')
+            .ok_or_else(|| "`${` has no `}`".to_owned())?;
+        let shown = cto_contract::text::shorten(name, 60);
+        let value = known(name).ok_or_else(|| {
+            format!("`${{{shown}}}` is set neither in the environment nor in a line above")
+        })?;
+        out.push_str(&value);
+        rest = behind;
+    }
+    out.push_str(rest);
+    Ok(out)
 }
 
 fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
@@ -174,4 +212,46 @@ pub fn read_trusted_key(path: &Path) -> Result<TrustedKey, ConfigError> {
         });
     }
     Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, env: &[(&str, &str)]) -> Result<Vec<(String, String)>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        crate::admissions::write_new(&dir.path().join(".env"), text.as_bytes()).unwrap();
+        let env = env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+        read_dotenv(dir.path(), &Environment::new(env)).map_err(|e| crate::error_chain(&e))
+    }
+
+    #[test]
+    fn a_name_in_braces_stands_for_the_environment_and_for_lines_above() {
+        let home = |text: &str, env: &[(&str, &str)]| read(text, env).unwrap().pop().unwrap().1;
+        let users = "HERMES_HOME=/h\nCTO_HOME=${HERMES_HOME}/cto-planb\n";
+        assert_eq!(home(users, &[]), "/h/cto-planb");
+        assert_eq!(home(users, &[("HERMES_HOME", "/e")]), "/e/cto-planb");
+        assert_eq!(
+            home("CTO_HOME=\"${HOME}/a$b\"", &[("HOME", "/u")]),
+            "/u/a$b"
+        );
+        assert_eq!(home("CTO_HOME='${HOME}'", &[]), "${HOME}");
+    }
+
+    #[test]
+    fn an_unknown_name_and_a_secret_are_refused_with_their_line() {
+        let refused = |text: &str| read(text, &[]).unwrap_err();
+        let below = refused("CTO_HOME=${HERMES_HOME}/x\nHERMES_HOME=/h\n");
+        assert!(
+            below.contains(".env:1:1: `${HERMES_HOME}` is set neither"),
+            "{below}"
+        );
+        assert!(refused("\nCTO_HOME=${HOME").contains(".env:2:1: `${` has no `}`"));
+        let key = format!("sk-ant-api03-{}", "aB3dE5gH7j".repeat(9));
+        let secret = refused(&format!("GITHUB_ORG={key}\n"));
+        assert!(
+            secret.contains("looks like a secret") && !secret.contains(&key),
+            "{secret}"
+        );
+    }
 }

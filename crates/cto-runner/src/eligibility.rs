@@ -18,7 +18,6 @@ use cto_sandbox::StopToken;
 
 use crate::adapters::is_built_in;
 use crate::admissions::Authority;
-use crate::environment::Environment;
 use crate::harness::Harness;
 use crate::open_run::StepError;
 use crate::sandbox::SandboxAsk;
@@ -101,9 +100,15 @@ pub(crate) fn find_out(question: &Question<'_>) -> Result<Decided, StepError> {
 }
 
 /// The stage of a run, by what was typed and what the environment says.
-pub(crate) fn stage_asked(env: &Environment, lane: Lane, flag: Option<Stage>) -> StageAsked {
-    let value = lane.stage_gate().and_then(|name| env.get(&name));
-    StageAsked::of(lane, flag, value)
+pub(crate) fn stage_asked(
+    harness: &Harness,
+    lane: Lane,
+    flag: Option<Stage>,
+    work: Work,
+) -> StageAsked {
+    let value = lane.stage_gate().and_then(|name| harness.env.get(&name));
+    let config = harness.config.harness.gate(lane);
+    StageAsked::with_config(lane, flag, value, (config, work))
 }
 
 /// Reads the records once.
@@ -158,6 +163,7 @@ fn settings(harness: &Harness, lane: Lane, model: ModelRequest) -> LaneSettings 
     LaneSettings {
         gate: value(lane.gate()),
         stage: value(lane.stage_gate()),
+        config: harness.config.harness.gate(lane),
         is_built_in: is_built_in(lane),
         is_disabled: engine.is_some_and(|engine| engine.disabled),
         model,

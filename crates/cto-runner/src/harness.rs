@@ -303,7 +303,7 @@ impl Harness {
     /// Refuses what can't be meant, before a run id is given out, and finds the inputs.
     pub(crate) fn admit(&self, request: &RunRequest) -> Result<Vec<ResolvedInput>, RunError> {
         // However the stage was asked for: by the flag, or by the environment alone.
-        let asked = stage_asked(&self.env, request.lane, request.stage);
+        let asked = stage_asked(self, request.lane, request.stage, request.task.work());
         request.task.check(request.lane, asked.stage)?;
         if request.lane == Lane::Command && request.argv.is_empty() {
             return Err(RunError::NoCommand);

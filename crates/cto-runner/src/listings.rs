@@ -80,20 +80,24 @@ pub fn list_engines(config: &Config, env: &Environment) -> EnginesOutput {
         let gate = lane.gate();
         let stage_gate = lane.stage_gate();
         let digit = stage_gate.as_deref().and_then(|name| env.get(name));
+        let by_config = config.harness.gate(*lane);
         EngineRow {
             lane: *lane,
             default: *lane == Lane::Fake,
             available: lane.traits().is_built_in,
             disabled: is_disabled(*lane, &config.harness),
-            gate_open: gate
-                .as_deref()
-                .is_none_or(|name| env.get(name) == Some("1")),
+            gate_open: gate.as_deref().is_none_or(|name| match env.get(name) {
+                Some(value) => value == "1",
+                None => by_config.allow,
+            }),
             gate,
             stage_gate,
             // Only the exact digit counts: `02` or ` 2` is absent.
-            stage: digit
-                .and_then(|digit| Stage::all().find(|stage| stage.to_string() == digit))
-                .map(Stage::number),
+            stage: match digit {
+                Some(digit) => Stage::all().find(|stage| stage.to_string() == digit),
+                None => by_config.stage,
+            }
+            .map(Stage::number),
         }
     };
     EnginesOutput {

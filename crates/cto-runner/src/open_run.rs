@@ -127,7 +127,7 @@ impl<'h> OpenRun<'h> {
         observer: Observer<'h>,
     ) -> Result<Self, RunError> {
         let contract = request.task.contract();
-        let asked = stage_asked(&harness.env, request.lane, request.stage);
+        let asked = stage_asked(harness, request.lane, request.stage, request.task.work());
         let limits = limits_of(harness, request, &contract);
         let nonce = Nonce::from_bytes(&clock::random()?);
         let started_boot_ns = clock::boot_ns();

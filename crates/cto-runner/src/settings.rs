@@ -199,6 +199,12 @@ fn of_lane(lane: Lane, config: &HarnessConfig, env: &Environment) -> Vec<ConfigV
         let name = format!("engines.{lane}.disabled");
         values.push(value(&name, Some("true".to_owned()), FILE));
     }
+    if let Some(gate) = config.gates.get(lane.as_str()) {
+        let stage = gate.stage.map(|stage| format!(", up to stage {stage}"));
+        let word = if gate.allow { "open" } else { "closed" };
+        let shown = format!("{word}{}", stage.unwrap_or_default());
+        values.push(value(&format!("gates.{lane}"), Some(shown), FILE));
+    }
     let timeout = lane.gate().map(|_| {
         let lane = lane.as_str().to_ascii_uppercase();
         format!("CTO_HARNESS_{lane}_TIMEOUT_SECONDS")

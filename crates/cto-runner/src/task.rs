@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use cto_contract::ids::{CaseId, Digest};
 use cto_contract::task::TaskContract;
 use cto_contract::words::{Lane, Stage};
+use cto_rules::eligibility::Work;
 
 use crate::cases::Case;
 use crate::harness::RunError;
@@ -29,6 +30,14 @@ pub struct RepositoryTask {
 }
 
 impl Task {
+    /// What it is done on, as the rules see it.
+    pub(crate) fn work(&self) -> Work {
+        match self {
+            Self::Case(_) => Work::Case,
+            Self::Repository(_) => Work::Repository,
+        }
+    }
+
     pub fn id(&self) -> &CaseId {
         match self {
             Self::Case(case) => &case.file.id,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cto_contract::config::GateConfig;
 use cto_contract::ids::Digest;
 use cto_contract::task::TaskContract;
 use cto_contract::text;
@@ -65,6 +66,8 @@ pub struct LaneSettings {
     pub gate: Option<String>,
     /// The value of its stage gate in the environment.
     pub stage: Option<String>,
+    /// What the config opens of it, where the environment says nothing.
+    pub config: GateConfig,
     /// This build has an adapter for it.
     pub is_built_in: bool,
     pub is_disabled: bool,
@@ -77,6 +80,10 @@ impl LaneSettings {
     pub const NOTHING: Self = Self {
         gate: None,
         stage: None,
+        config: GateConfig {
+            allow: false,
+            stage: None,
+        },
         is_built_in: false,
         is_disabled: false,
         model: ModelRequest::NOTHING,

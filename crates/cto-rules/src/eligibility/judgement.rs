@@ -56,10 +56,12 @@ impl<'a> LaneFacts<'a> {
     }
 
     pub(super) fn stage(&self) -> StageAsked {
-        StageAsked::of(
+        let settings = self.settings();
+        StageAsked::with_config(
             self.lane,
             self.asked.stage,
-            self.settings().stage.as_deref(),
+            settings.stage.as_deref(),
+            (settings.config, self.asked.work),
         )
     }
 

@@ -2,6 +2,7 @@
 
 use cto_contract::blocker::BlockerCode;
 use cto_contract::eligibility::Gate;
+use cto_contract::lanes::Gating;
 use cto_contract::text;
 use cto_contract::words::{Lane, Stage};
 
@@ -10,6 +11,7 @@ use super::judgement::{ENVIRONMENT, Finding, Judgement, LaneFacts, refused, refu
 
 /// Most characters of an environment value that are shown.
 const VALUE_CHARS: usize = 40;
+const CONFIG: &str = "harness.yaml";
 
 /// Only the exact value `1` opens a lane.
 pub(super) fn lane_gate(facts: &LaneFacts<'_>) -> Finding {
@@ -17,7 +19,12 @@ pub(super) fn lane_gate(facts: &LaneFacts<'_>) -> Finding {
         return facts.given(ENVIRONMENT, "not needed", Judgement::NotRequired);
     };
     let missing = |message| refused_by(&name, BlockerCode::GateMissing, message);
-    match facts.settings().gate.as_deref() {
+    let settings = facts.settings();
+    let by_config = settings.config.allow
+        && facts.lane.traits().gating == Gating::EnvironmentOrConfig
+        && facts.stage().stage <= Stage::COPIED_REPOSITORY;
+    match settings.gate.as_deref() {
+        None if by_config => facts.given(CONFIG, "open", Judgement::Passed),
         Some("1") => facts.given(ENVIRONMENT, "open", Judgement::Passed),
         None => facts.given(
             ENVIRONMENT,
@@ -39,7 +46,11 @@ pub(super) fn stage_gate(facts: &LaneFacts<'_>) -> Finding {
     };
     let asked = facts.stage();
     if asked.is_permitted {
-        return facts.given(ENVIRONMENT, "open", Judgement::Passed);
+        let source = match facts.settings().stage {
+            Some(_) => ENVIRONMENT,
+            None => CONFIG,
+        };
+        return facts.given(source, "open", Judgement::Passed);
     }
     let value = facts.settings().stage.as_deref();
     let set = value.map_or_else(

@@ -1,6 +1,10 @@
 //! Which stage a run is asked for, and whether the environment permits it.
 
+use cto_contract::config::GateConfig;
+use cto_contract::lanes::Gating;
 use cto_contract::words::{Lane, MutationMode, Stage};
+
+use super::facts::Work;
 
 /// A stage that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +30,32 @@ impl StageAsked {
             stage,
             // The first stage only shows that the lane is closed: it never starts a process.
             is_permitted: permitted == Some(stage) && stage != Stage::FIRST,
+        }
+    }
+
+    /// The same where the config may permit stages too, unless the environment says something. It permits every stage up
+    /// to its own where nothing lands; without a flag a case runs at 2 and a repository at 3.
+    pub fn with_config(
+        lane: Lane,
+        flag: Option<Stage>,
+        value: Option<&str>,
+        (config, work): (GateConfig, Work),
+    ) -> Self {
+        let upto = config
+            .stage
+            .filter(|_| lane.traits().gating == Gating::EnvironmentOrConfig);
+        let (None, Some(upto)) = (value, upto) else {
+            return Self::of(lane, flag, value);
+        };
+        let usual = match work {
+            Work::Case => Stage::FIXTURE,
+            Work::Repository => Stage::COPIED_REPOSITORY,
+        };
+        let stage = flag.unwrap_or(usual);
+        let last = upto.min(Stage::COPIED_REPOSITORY);
+        Self {
+            stage,
+            is_permitted: stage != Stage::FIRST && stage <= last,
         }
     }
 

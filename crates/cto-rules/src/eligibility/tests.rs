@@ -6,6 +6,7 @@ mod properties;
 mod twists;
 
 use cto_contract::blocker::BlockerCode;
+use cto_contract::config::GateConfig;
 use cto_contract::time::Utc;
 use cto_contract::words::{DirtySource, NetworkClass, RiskClass, SandboxClass};
 use proptest::prelude::*;
@@ -56,6 +57,7 @@ pub(crate) fn good(lane: Lane, number: u8) -> Facts {
     let settings = LaneSettings {
         gate: Some("1".to_owned()),
         stage: Some(number.to_string()),
+        config: GateConfig::default(),
         is_built_in: true,
         is_disabled: false,
         model: records::request(),

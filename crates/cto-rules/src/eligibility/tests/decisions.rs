@@ -205,6 +205,45 @@ fn the_flag_asks_for_a_stage_and_the_environment_permits_it() {
 }
 
 #[test]
+fn the_config_opens_gates_where_nothing_lands_and_a_set_variable_wins() {
+    let config = |number: u8| GateConfig {
+        allow: true,
+        stage: Some(stage(number)),
+    };
+    let asked = |lane, flag: Option<u8>, value, upto, work| {
+        let asked = StageAsked::with_config(lane, flag.map(stage), value, (config(upto), work));
+        format!("{} {}", asked.stage, asked.is_permitted)
+    };
+    let (case, repository) = (Work::Case, Work::Repository);
+    assert_eq!(asked(Lane::Codex, None, None, 3, repository), "3 true");
+    assert_eq!(asked(Lane::Codex, None, None, 3, case), "2 true");
+    assert_eq!(asked(Lane::Codex, Some(2), None, 3, repository), "2 true");
+    assert_eq!(asked(Lane::Codex, Some(3), None, 2, repository), "3 false");
+    assert_eq!(asked(Lane::Codex, Some(1), None, 3, case), "1 false");
+    for later in 4..=6 {
+        // Whatever the config says.
+        assert!(asked(Lane::Codex, Some(later), None, later, repository).ends_with("false"));
+    }
+    assert_eq!(asked(Lane::Codex, None, Some("2"), 3, repository), "2 true");
+    assert_eq!(
+        asked(Lane::Codex, Some(3), Some("x"), 3, repository),
+        "3 false"
+    );
+    assert_eq!(asked(Lane::Case, Some(2), None, 3, case), "2 false");
+    let codes_of = |lane, number, gate: Option<&str>| {
+        let mut facts = good(lane, number);
+        let settings = settings(&mut facts);
+        settings.config = config(3);
+        settings.gate = gate.map(str::to_owned);
+        codes(&decided(&facts))
+    };
+    assert_eq!(codes_of(Lane::Codex, 3, None), "");
+    assert_eq!(codes_of(Lane::Codex, 3, Some("0")), "gate_missing");
+    assert_eq!(codes_of(Lane::Codex, 4, None), "gate_missing");
+    assert_eq!(codes_of(Lane::Case, 2, None), "gate_missing");
+}
+
+#[test]
 fn at_stage_1_the_only_stage_blocker_is_the_gate() {
     for value in [None, Some("1"), Some("01")] {
         let mut facts = good(Lane::Command, 2);
