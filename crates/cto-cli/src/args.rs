@@ -84,6 +84,8 @@ pub(crate) enum Command {
     Import(commands::import::Args),
     Key(commands::key::Args),
     Trust(commands::trust::Args),
+    Admit(commands::admit::Args),
+    Admissions(commands::admissions::Args),
     Operator(commands::operator::Args),
     Ledger(commands::ledger::Args),
     Config(commands::config::Args),
@@ -118,7 +120,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         &["request", "inbox", "approve", "deny", "outcome"],
     ),
     ("Evidence", &["verify", "export", "import", "key", "trust"]),
-    ("Authority", &["operator", "ledger"]),
+    ("Authority", &["admit", "admissions", "operator", "ledger"]),
     (
         "Upkeep",
         &[

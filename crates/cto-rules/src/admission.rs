@@ -18,6 +18,7 @@ use cto_contract::admission::{
 };
 use cto_contract::document::DocumentError;
 use cto_contract::ids::Digest;
+use cto_contract::outputs::RecordState;
 use cto_contract::time::Utc;
 use cto_contract::words::{AdmissionSeal, Lane, Stage};
 
@@ -114,6 +115,27 @@ pub fn read(kind: AdmissionKind, name: &str, bytes: &[u8]) -> Result<Admission, 
         });
     }
     Admission::read(kind, name, bytes)
+}
+
+/// How a record stands by itself, and why where it is overdue.
+pub fn state_of(record: &Admission, at: Utc) -> (RecordState, Option<String>) {
+    if !record.is_admitted() {
+        return (RecordState::NotAdmitted, None);
+    }
+    let trigger = match record {
+        Admission::Source(record) => &record.review_trigger,
+        Admission::Binary(record) => &record.review_trigger,
+        Admission::Model(record) => &record.review_trigger,
+        Admission::Decision(record) => &record.review_trigger,
+        Admission::Target(record) => &record.review_trigger,
+    };
+    match review::passed_date(trigger.as_str(), at) {
+        None => (RecordState::Admitted, None),
+        Some(date) => {
+            let why = format!("its review was due on {date}, which has passed");
+            (RecordState::Stale, Some(why))
+        }
+    }
 }
 
 /// When a record is looked at, and at which stage.

@@ -3,6 +3,8 @@
 //! A file is read once. What a run used of it is kept in home under the digest of its canonical form; nothing is ever read
 //! from a repository or from the working directory.
 
+mod office;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -23,6 +25,8 @@ use serde_json::Value;
 use crate::environment::Environment;
 use crate::error_chain;
 use crate::home::{self, Home, HomeError};
+
+pub use office::{AdmitError, admission_template, admit_file, list_admissions};
 
 /// Where `cto admit` writes, below the config directory. Records may also lie in that directory itself.
 pub(crate) const DIRECTORY: &str = "admissions";

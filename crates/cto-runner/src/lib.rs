@@ -75,7 +75,10 @@ mod trees;
 mod trust;
 mod walk;
 
-pub use admissions::{KeptRecord, RecordFile, RecordsError, read_record, scan as scan_records};
+pub use admissions::{
+    AdmitError, KeptRecord, RecordFile, RecordsError, admission_template, admit_file,
+    list_admissions, read_record, scan as scan_records,
+};
 pub use approvals::ApprovalError;
 pub use authority::{check_ledger, list_operators, make_checkpoint, read_any_record, repair_trust};
 pub use cases::{Case, CaseError, Catalog};

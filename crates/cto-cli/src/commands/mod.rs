@@ -10,6 +10,8 @@ use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::session::Session;
 
+pub(crate) mod admissions;
+pub(crate) mod admit;
 pub(crate) mod approve;
 pub(crate) mod cases;
 pub(crate) mod completions;
@@ -131,6 +133,8 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Import(args) => import::run(&args, session),
         Command::Key(args) => key::run(&args, session),
         Command::Trust(args) => trust::run(&args, session),
+        Command::Admit(args) => admit::run(&args, session),
+        Command::Admissions(args) => admissions::run(&args, session),
         Command::Operator(args) => operator::run(&args, session),
         Command::Ledger(args) => ledger::run(&args, session),
         Command::Config(args) => config::run(&args, session),

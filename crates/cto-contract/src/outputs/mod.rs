@@ -14,6 +14,7 @@ macro_rules! outputs {
     )+ };
 }
 
+mod admissions;
 mod approval;
 mod authority;
 mod cases;
@@ -36,6 +37,9 @@ mod transfer;
 mod validate;
 mod why;
 
+pub use admissions::{
+    AdmissionRow, AdmissionsOutput, AdmissionsTag, AdmitOutput, AdmitTag, RecordState,
+};
 pub use approval::{
     ApprovalPhase, ApprovalStanding, DecisionOutput, DecisionTag, InboxOutput, InboxTag,
     OutcomeOutput, OutcomeTag, PacketStatus, PendingOutcome, RequestOutput, RequestRow, RequestTag,
