@@ -148,7 +148,8 @@ impl Harness {
         minutes: i64,
         stop: &StopToken,
     ) -> Result<(RequestState, ApprovalRequest), ApprovalError> {
-        let stage = stage_asked(&self.env, request.lane, request.stage).stage;
+        let asked = stage_asked(self, request.lane, request.stage, request.task.work());
+        let stage = asked.stage;
         let contract = request.task.contract();
         if !needs_approval(&contract, stage) {
             return Err(ApprovalError::NotNeeded);
@@ -168,7 +169,7 @@ impl Harness {
         };
         let contract_digest = digest_of(&contract)?;
         let updated = PlanUpdated { plan, identity };
-        let mode = stage_asked(&self.env, request.lane, request.stage).mode(contract.mutation_mode);
+        let mode = asked.mode(contract.mutation_mode);
         let bindings = bindings(
             &request.task,
             (&contract, &contract_digest),
