@@ -142,6 +142,17 @@ fn unittest_tells_who_is_in_control() {
         names: &["test_calc.T.test_adds", "test_calc.T.test_zero"],
     };
     project.honest_change_passes();
+    for command in [
+        "python3 -m unittest test_calc",
+        "python3 -m unittest test_calc.py -q",
+    ] {
+        let named = Project {
+            command,
+            bin: None,
+            ..project
+        };
+        named.honest_change_passes();
+    }
     project.takeover_is_told(
         "patches",
         &[("calc.py", "import unittest\n\nunittest.TestCase.assertEqual = lambda *a: None\n\n\ndef add(a, b):\n    return 0\n")],

@@ -19,8 +19,8 @@ pub struct Unittest {
     start: Option<String>,
     /// File name pattern of discovery.
     pattern: String,
-    /// Test modules named in the call; none when it discovers.
-    named: bool,
+    /// Where in the call the first test module is named; none when it discovers.
+    named_at: Option<usize>,
     /// The call chooses tests by a part of their names.
     has_pattern: bool,
 }
@@ -31,10 +31,11 @@ pub(super) fn recognise(call: &Call) -> Option<Unittest> {
         call: call.clone(),
         start: None,
         pattern: "test*.py".to_owned(),
-        named: false,
+        named_at: None,
         has_pattern: false,
     };
-    let mut args = call.python_module("unittest")?.iter();
+    let own = call.python_module("unittest")?;
+    let mut args = own.iter();
     let mut discover = false;
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -51,7 +52,11 @@ pub(super) fn recognise(call: &Call) -> Option<Unittest> {
             flag if flag.starts_with("-k") => out.has_pattern = true,
             flag if flag.starts_with('-') => {}
             name if discover => out.start = Some(name.to_owned()),
-            _ => out.named = true,
+            _ => {
+                // The one that was just taken.
+                let at = call.args.len() - args.len() - 1;
+                out.named_at.get_or_insert(at);
+            }
         }
     }
     Some(out)
@@ -59,14 +64,19 @@ pub(super) fn recognise(call: &Call) -> Option<Unittest> {
 
 impl Unittest {
     pub(super) fn verbose(&self) -> String {
-        self.line(&[])
+        self.line(None, &[])
     }
 
-    /// Without stopping at the first failure, which would hide the tests behind it.
-    fn line(&self, more: &[&str]) -> String {
-        let own = self.call.args.iter().map(String::as_str);
-        let own = own.filter(|a| *a != "-f" && *a != "--failfast");
-        let args: Vec<&str> = own.chain(["-v"]).chain(more.iter().copied()).collect();
+    /// Without stopping at the first failure, which would hide the tests behind it. A further module stands right behind the
+    /// first: the runner takes no names behind an option that follows names.
+    fn line(&self, module: Option<&str>, more: &[&str]) -> String {
+        let mut args: Vec<&str> = self.call.args.iter().map(String::as_str).collect();
+        if let (Some(module), Some(at)) = (module, self.named_at) {
+            args.insert(at + 1, module);
+        }
+        args.retain(|a| *a != "-f" && *a != "--failfast");
+        args.push("-v");
+        args.extend(more);
         self.call.line(&args)
     }
 
@@ -74,7 +84,7 @@ impl Unittest {
         let alias = Alias::of(token);
         let stem = self.pattern.strip_suffix(".py").unwrap_or("test*");
         let module = match stem.split_once('*') {
-            Some((before, after)) if !self.named => {
+            Some((before, after)) if self.named_at.is_none() => {
                 let glue = match before.is_empty() || before.ends_with('_') {
                     true => "",
                     false => "_",
@@ -96,15 +106,12 @@ impl Unittest {
         if self.has_pattern {
             more.extend(["-k", &test_name]);
         }
-        if self.named {
-            more.push(&module);
-        }
         Ok(CanaryPlan {
             files: vec![Planted {
                 path: join(&start, &format!("{module}.py")),
                 content,
             }],
-            command: self.line(&more),
+            command: self.line(Some(&module), &more),
             failure: FailureLine {
                 mark: "FAIL: ".to_owned(),
                 name: format!("{test_name} ("),
@@ -138,7 +145,11 @@ mod tests {
         );
         assert_eq!(
             plan("python3 -m unittest test_x").command,
-            "python3 -m unittest test_x -v test_middle_blank_bytes"
+            "python3 -m unittest test_x test_middle_blank_bytes -v"
+        );
+        assert_eq!(
+            plan("python3 -m unittest -b test_x test_y -q").command,
+            "python3 -m unittest -b test_x test_middle_blank_bytes test_y -q -v"
         );
         assert_eq!(
             plan("python3 -m unittest discover -s tests -p '*_check.py'").files[0].path,
