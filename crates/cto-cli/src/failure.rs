@@ -9,7 +9,7 @@ use cto_runner::{
     ApprovalError, CaseError, ConfigError, ContractFileError, FollowError, HarnessError, HomeError,
     IndexError, KeyringError, OutcomeError, PackFileError, ProjectError, ProvenanceError,
     RecoverError, ReferenceError, RequestError, RetellError, RetentionError, RunError, StopError,
-    TransferError, TrustError,
+    TransferError,
 };
 use cto_store::StoreError;
 
@@ -432,20 +432,6 @@ impl From<ContractFileError> for Failure {
 impl From<ProjectError> for Failure {
     fn from(error: ProjectError) -> Self {
         Self::of(Exit::USAGE, error.code(), &error)
-    }
-}
-
-impl From<TrustError> for Failure {
-    fn from(error: TrustError) -> Self {
-        match error {
-            TrustError::Keyring(e) => Self::from(e),
-            TrustError::PeriodEmpty
-            | TrustError::Revoked { .. }
-            | TrustError::Unknown { .. }
-            | TrustError::Ambiguous { .. } => {
-                Self::of(Exit::USAGE, error.code(), &error).hint_if(error.hint())
-            }
-        }
     }
 }
 

@@ -7,8 +7,8 @@ use cto_contract::trust::TrustedKey;
 use cto_contract::words::Presence;
 use cto_ledger::{OPERATORS_FILE, Slot};
 use cto_runner::{
-    NewTrust, find_trusted, list_trust, needs_operator, new_trusted, repair_trust, revoke_key,
-    trust_key,
+    NewTrust, TrustError, find_trusted, list_trust, needs_operator, new_trusted, repair_trust,
+    revoke_key, trust_key,
 };
 
 use super::Outcome;
@@ -208,4 +208,18 @@ fn list(output: &TrustListOutput, session: &Session) -> Result<(), Failure> {
     let mut page = session.printer.page();
     page.table(&["key", "name", "from", "until"], &rows);
     session.printer.show(&page)
+}
+
+impl From<TrustError> for Failure {
+    fn from(error: TrustError) -> Self {
+        match error {
+            TrustError::Keyring(e) => Self::from(e),
+            TrustError::PeriodEmpty
+            | TrustError::Revoked { .. }
+            | TrustError::Unknown { .. }
+            | TrustError::Ambiguous { .. } => {
+                Self::of(Exit::USAGE, error.code(), &error).hint_if(error.hint())
+            }
+        }
+    }
 }

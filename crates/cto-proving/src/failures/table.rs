@@ -1,5 +1,6 @@
 //! All fixtures, the site that they share, and the blockers that have none.
 
+mod authority;
 mod gates;
 mod runs;
 
@@ -122,7 +123,10 @@ pub fn control() -> &'static Fixture {
 
 /// Every fixture, in the order of the table of blockers as far as they have one.
 pub fn fixtures() -> impl Iterator<Item = &'static Fixture> {
-    runs::FIXTURES.iter().chain(gates::FIXTURES)
+    runs::FIXTURES
+        .iter()
+        .chain(gates::FIXTURES)
+        .chain(authority::FIXTURES)
 }
 
 const APPROVALS: &str = "there are no approvals yet: no request, grant or denial can be made";

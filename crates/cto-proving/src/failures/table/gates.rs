@@ -7,8 +7,8 @@ use cto_runner::SandboxAsk;
 use super::super::fixture::{Fixture, Launch, Work};
 use super::{COMMIT, PLAIN, PLAIN_CASE};
 
-const NO_PATCH: (&str, &str) = ("patch.diff", "");
-const NOTHING_RAN: (&str, &str) = ("test.log", "blocked before anything was started");
+pub(super) const NO_PATCH: (&str, &str) = ("patch.diff", "");
+pub(super) const NOTHING_RAN: (&str, &str) = ("test.log", "blocked before anything was started");
 
 pub(super) const FIXTURES: &[Fixture] = &[
     Fixture {
@@ -93,26 +93,6 @@ pub(super) const FIXTURES: &[Fixture] = &[
         companions: &[BlockerCode::ApprovalMissing],
         shows: &[NO_PATCH, NOTHING_RAN],
         ..PLAIN
-    },
-    Fixture {
-        blocker: BlockerCode::LedgerRolledBack,
-        trigger: "a checkpoint lies in the config directory that does not hold",
-        planted: &[(
-            "checkpoints/000000000000-000000000009-000000000000.dsse.json",
-            "{}\n",
-        )],
-        shows: &[NO_PATCH, NOTHING_RAN, ("report.json", "does not hold")],
-        ..PLAIN_CASE
-    },
-    Fixture {
-        blocker: BlockerCode::TrustRolledBack,
-        trigger: "a file of operators lies in the config directory, and the ledger knows of none",
-        planted: &[(
-            "operators.allowed_signers",
-            "eve namespaces=\"cto-approval\" ssh-ed25519 AAAA\n",
-        )],
-        shows: &[NO_PATCH, NOTHING_RAN, ("report.json", "cto trust repair")],
-        ..PLAIN_CASE
     },
     Fixture {
         blocker: BlockerCode::SourceNotAdmitted,
