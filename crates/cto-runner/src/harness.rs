@@ -67,6 +67,8 @@ pub struct Harness {
     /// What opening had to enter again.
     pub reconciled: Reconciled,
     pub(crate) store: Store,
+    /// The database that says who decides, where that is another one: a plan's own is thrown away.
+    pub(crate) decisions: Option<Store>,
 }
 
 /// Why the harness can't be opened.
@@ -222,6 +224,7 @@ impl Harness {
             key_created,
             reconciled: Reconciled::default(),
             store,
+            decisions: None,
         };
         finish_imports(&harness)?;
         harness.reconciled = match reconcile(&harness) {
@@ -246,7 +249,7 @@ impl Harness {
     pub fn ledger(&self) -> Ledger<'_> {
         let second = self.config.harness.checkpoints.clone();
         Ledger {
-            store: &self.store,
+            store: self.decisions.as_ref().unwrap_or(&self.store),
             key: &self.key,
             home: self.home.root(),
             config: &self.config.dir,

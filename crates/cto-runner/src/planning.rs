@@ -62,6 +62,7 @@ impl Harness {
             key_created,
             reconciled: Reconciled::default(),
             store: Store::open(&room.0.join("cto.db"), init)?,
+            decisions: Some(Store::open(&self.home.database(), init)?),
         })
     }
 }
