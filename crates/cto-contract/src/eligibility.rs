@@ -43,6 +43,7 @@ wire_enum! {
         Confinement = "confinement",
         ModelEndpoint = "model_endpoint",
         ModelAccess = "model_access",
+        ModelAnswer = "model_answer",
         Budget = "budget",
     }
 }

@@ -10,8 +10,8 @@ use crate::blocker::Blocker;
 use crate::claim::Claim;
 use crate::comparison::BaselineComparison;
 use crate::event::{
-    ChangedPath, CloneCheck, ModelTraffic, Oddity, Residue, SandboxDenied, ScopedPath,
-    SourceChecked,
+    ChangedPath, CloneCheck, ModelProbe, ModelTraffic, Oddity, Residue, SandboxDenied, ScopedPath,
+    SourceChecked, TokenUsage,
 };
 use crate::identity::{Identity, LaunchRecord};
 use crate::ids::{CaseId, CommitId, Digest, Nonce, RunId, TreeId};
@@ -232,6 +232,12 @@ pub struct Resources {
     pub peak_memory_bytes: Option<u64>,
     pub tokens: Option<u64>,
     pub cost: Option<f64>,
+    /// What the one question before the start took; it counts against no cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_probe: Option<ModelProbe>,
+    /// The tokens that the agent counted itself; the harness's own count decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_usage: Option<TokenUsage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_traffic: Option<ModelTraffic>,
 }

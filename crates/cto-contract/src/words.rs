@@ -239,6 +239,16 @@ impl Lane {
         })
     }
 
+    /// The environment name that opens the bridge for short-lived keys of a login.
+    pub fn auth_bridge(self) -> Option<String> {
+        self.gate().map(|_| {
+            format!(
+                "CTO_HARNESS_{}_OPENAI_CODEX_AUTH_BRIDGE",
+                self.as_str().to_ascii_uppercase()
+            )
+        })
+    }
+
     /// The environment name that chooses one of the config's `providers`.
     pub fn model_provider(self) -> Option<String> {
         self.gate().map(|_| {

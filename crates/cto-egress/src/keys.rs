@@ -80,6 +80,11 @@ impl Keys {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gets the first key, or says why there is none.
+    pub fn prepare(&self) -> Result<(), String> {
+        self.current().map(drop)
+    }
+
     /// Whether requests carry a key.
     pub(crate) fn are_there(&self) -> bool {
         self.source.is_some() || self.held().token.is_some()

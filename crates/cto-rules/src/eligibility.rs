@@ -8,6 +8,7 @@ mod facts;
 mod judgement;
 mod lane_gates;
 mod machine_gates;
+mod model_gates;
 mod record_gates;
 mod stage;
 mod task_gates;
@@ -26,8 +27,8 @@ use cto_contract::words::{Action, EscalationPath, Lane, MutationMode, Stage};
 
 use crate::approval::needs_approval;
 pub use facts::{
-    AccessState, Answer, ApprovalState, Asked, Confinement, EndpointState, Facts, LaneSettings,
-    LookedUp, Probe, RepositoryState, Seen, StartTree, Work,
+    AccessState, Answer, AnswerState, ApprovalState, Asked, AuthBridge, Confinement, EndpointState,
+    Facts, LaneSettings, LookedUp, Probe, RepositoryState, Seen, StartTree, Work,
 };
 use judgement::{JudgeGate, Judged, LaneFacts, judge, judge_one};
 pub use stage::StageAsked;

@@ -11,6 +11,7 @@ pub mod authority;
 pub mod checks;
 pub mod claims;
 pub mod comparison;
+pub mod credential;
 pub mod doctor;
 pub mod eligibility;
 pub mod inputs;

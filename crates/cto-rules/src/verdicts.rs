@@ -20,7 +20,7 @@ pub(crate) use exposed::log_rewritten;
 pub use exposed::{ExposedFile, exposed};
 pub use faults::{Commands, DiskUnit, Fault, clock_went_back, fault, interrupted};
 pub use limits::{LimitFact, limit_hit};
-pub(crate) use provider::{another_model, provider_fault};
+pub(crate) use provider::{another_model, is_same_model, preflight_fault, provider_fault};
 pub use setup::setup;
 pub use source::{SourceFacts, SourceLook, can_be_proof, source};
 pub use verification::{

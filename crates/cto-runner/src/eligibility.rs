@@ -65,6 +65,8 @@ pub(crate) enum Target<'a> {
 pub(crate) enum Reach {
     /// Whatever the rules need.
     Run,
+    /// The same, but the model is asked nothing.
+    Plan,
     /// Nothing that starts a program.
     Look,
 }
@@ -81,6 +83,7 @@ pub(crate) struct Decided {
 pub(crate) fn find_out(question: &Question<'_>) -> Result<Decided, StepError> {
     let authority = authority(question);
     let mut facts = Facts::new(asked(question, authority, clock::now()));
+    about_the_pair(question, &mut facts);
     let mut lookup = Lookup::new(question);
     loop {
         match decide(&facts, decision_id) {
@@ -151,10 +154,24 @@ fn asked(question: &Question<'_>, authority: Authority, at: Utc) -> Asked {
             .collect(),
         records,
         approval: question.approval.clone(),
-        unmeterable: model::unmeterable(question.limits),
+        unmeterable: Vec::new(),
+        auth_bridge: None,
+        asks_model: false,
         confinement_by_trial: chosen.is_ok_and(|chosen| chosen.is_known_by_trial()),
         at,
     }
+}
+
+/// Adds what depends on the pair of provider and model that a record admits.
+fn about_the_pair(question: &Question<'_>, facts: &mut Facts) {
+    let admissions = facts.admissions();
+    let pair = admissions.admitted_pair();
+    let harness = question.harness;
+    facts.asked.unmeterable = model::unmeterable(harness, question.limits, pair);
+    let asks = pair.is_some_and(|(provider, _)| model::has_preflight(harness, provider));
+    facts.asked.asks_model = asks && question.reach != Reach::Plan;
+    facts.asked.auth_bridge =
+        pair.and_then(|(provider, _)| model::auth_bridge(harness, question.lane, provider));
 }
 
 fn settings(harness: &Harness, lane: Lane, model: ModelRequest) -> LaneSettings {

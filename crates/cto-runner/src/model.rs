@@ -1,30 +1,37 @@
 //! A lane's model: where it is, who opens it, and which words about it must never be seen.
 //!
-//! All of it comes from the operator's environment and config, never from a repository. The key is read once, goes to the
-//! forwarder, and is stored nowhere.
+//! All of it comes from the operator's environment and config, never from a repository. Keys go to the forwarder and are stored
+//! nowhere; every one that was ever given out is taken out of everything that a run leaves.
 
+mod credentials;
+
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cto_agent::{ModelAddress, ModelPair};
-use cto_contract::config::ProviderConfig;
-use cto_contract::event::AskedModel;
+use cto_contract::config::{PriceList, ProviderConfig};
+use cto_contract::event::{AskedModel, Cost, ModelProbe};
+use cto_contract::task::Limits;
 use cto_contract::text::shorten;
 use cto_contract::words::{Lane, NetworkClass, Wire};
-use cto_egress::{Api, Authorities, Budget, Route, Secret, Upstream};
-use cto_rules::eligibility::{AccessState, EndpointState};
-use cto_sandbox::{
-    End, LaunchRequest, Launcher, Limits, Network, Recorder, Root, SandboxMessage, StopToken,
-    Stream, TreeLimits,
+use cto_egress::{
+    Api, Authorities, Budget, Keys, Prices, ProbeTerms, Route, Secret, Traffic, Upstream,
 };
+use cto_rules::eligibility::{AccessState, AuthBridge, EndpointState};
+use cto_sandbox::StopToken;
 
-use crate::environment::Environment;
 use crate::error_chain;
 use crate::harness::Harness;
+use credentials::{CommandKeys, OwnProgram};
+pub(crate) use credentials::{GivenKeys, KeysStop};
 
 /// The one port that answers inside. The network there is empty, so no other number would be better.
 pub(crate) const PORT: u16 = 8471;
-const CREDENTIAL_WALL: Duration = Duration::from_secs(30);
-const CREDENTIAL_BYTES_MAX: u64 = 16 * 1024;
+/// Longest that a model may take for its answer to one small question: it may have to be loaded first.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
+/// The provider whose keys are short-lived and come from the operator's own login.
+const BRIDGED_PROVIDER: &str = "openai-codex";
 
 /// What a process inside is told.
 pub(crate) fn address(lane: Lane, pair: Option<&ModelPair>) -> ModelAddress {
@@ -47,6 +54,9 @@ pub(crate) fn wires(lane: Lane) -> Vec<Wire> {
 pub(crate) struct Opened {
     pub(crate) route: Route,
     pub(crate) secrets: Vec<(String, Vec<u8>)>,
+    pub(crate) given: GivenKeys,
+    /// Ends what gives out keys.
+    pub(crate) keys_stop: KeysStop,
 }
 
 /// Which model the environment asks for; none where the lane has no use for one, or nothing is named.
@@ -65,88 +75,203 @@ pub(crate) fn asked(harness: &Harness, lane: Lane, network: NetworkClass) -> Opt
     (asked.provider.is_some() || asked.model.is_some()).then_some(asked)
 }
 
-/// Looks at what the environment names, and touches nothing.
-pub(crate) fn endpoint(env: &Environment, lane: Lane) -> Result<Upstream, EndpointState> {
-    let name = lane.base_url();
-    let url = name.and_then(|name| env.get(&name));
-    let url = url.ok_or(EndpointState::Absent)?;
-    Upstream::parse(url).map_err(|error| EndpointState::Invalid(error.to_string()))
+/// Looks at what environment and config name, and touches nothing. `provider` is the admitted one.
+pub(crate) fn endpoint(harness: &Harness, lane: Lane, provider: Option<&str>) -> EndpointState {
+    match named_endpoint(harness, lane) {
+        Some(Ok(_)) => EndpointState::Named,
+        Some(Err(why)) => EndpointState::Invalid(why),
+        None => match provider.map(|name| settings_of(harness, name)) {
+            Some(settings) if !settings.base_url_command.is_empty() => EndpointState::ByCommand,
+            Some(_) | None => EndpointState::Absent,
+        },
+    }
 }
 
-/// Whether a program of the operator's must be started to have the key.
-pub(crate) fn key_is_a_command(harness: &Harness, provider: &str) -> bool {
+fn named_endpoint(harness: &Harness, lane: Lane) -> Option<Result<Upstream, String>> {
+    let url = harness.env.get(&lane.base_url()?)?;
+    Some(Upstream::parse(url).map_err(|error| error.to_string()))
+}
+
+/// Whether a program of the operator's must be started to have the key or the endpoint.
+pub(crate) fn needs_a_command(harness: &Harness, lane: Lane, provider: &str) -> bool {
     let settings = settings_of(harness, provider);
-    settings.key_env.is_none() && !settings.credential_command.is_empty()
+    let for_key = settings.key_env.is_none() && !settings.credential_command.is_empty();
+    for_key || named_endpoint(harness, lane).is_none()
 }
 
-/// A provider whose credentials Case can't use itself: the forwarder has to hold a token for it.
-const BRIDGED_PROVIDER: &str = "openai-codex";
-/// Only the exact value `1` lets it.
-const BRIDGE_VARIABLE: &str = "CTO_HARNESS_CASE_OPENAI_CODEX_AUTH_BRIDGE";
-
-/// Why a provider that needs the auth bridge can't be asked: it is not switched on, or nothing gives it a token.
-pub(crate) fn closed_bridge(harness: &Harness, lane: Lane, provider: &str) -> Option<AccessState> {
-    if lane != Lane::Case || provider != BRIDGED_PROVIDER {
+/// How the switch stands that lets short-lived keys of a login be used; none for a provider that needs no such bridge.
+pub(crate) fn auth_bridge(harness: &Harness, lane: Lane, provider: &str) -> Option<AuthBridge> {
+    if provider != BRIDGED_PROVIDER {
         return None;
     }
-    let settings = settings_of(harness, provider);
-    let why = if harness.env.get(BRIDGE_VARIABLE) != Some("1") {
-        format!(
-            "Case can't use the credentials of {provider}, and {BRIDGE_VARIABLE} is not set to exactly 1"
-        )
-    } else if settings.key_env.is_none() && settings.credential_command.is_empty() {
-        format!("nothing in harness.yaml gives the bridge a token of {provider}")
-    } else {
-        return None;
-    };
-    Some(AccessState::KeyUnavailable(why))
+    let name = lane.auth_bridge()?;
+    let has_command = !settings_of(harness, provider).credential_command.is_empty();
+    Some(AuthBridge {
+        value: harness.env.get(&name).map(str::to_owned),
+        name,
+        has_command,
+    })
 }
 
 /// Gets the key and looks the endpoint up. Only for a run that nothing else speaks against.
 pub(crate) fn open(
     harness: &Harness,
+    lane: Lane,
     provider: &str,
-    upstream: Upstream,
     stop: &StopToken,
 ) -> Result<Opened, AccessState> {
     let settings = settings_of(harness, provider);
-    let key = key(harness, &settings, stop).map_err(AccessState::KeyUnavailable)?;
-    let mut secrets = Vec::new();
-    let key = match key {
-        None => None,
-        Some(text) => {
-            let key = Secret::new(&text)
-                .map_err(|error| AccessState::KeyUnavailable(format!("no key: {error}")))?;
-            secrets.push(("model_key".to_owned(), text.trim().as_bytes().to_vec()));
-            Some(key)
-        }
+    let upstream = match named_endpoint(harness, lane) {
+        Some(named) => named.map_err(AccessState::NoEndpoint)?,
+        None => told_endpoint(harness, &settings, stop).map_err(AccessState::NoEndpoint)?,
     };
+    let given = GivenKeys::default();
+    let keys_stop =
+        KeysStop::new(stop).map_err(|error| AccessState::Unusable(error.to_string()))?;
+    let keys = keys(harness, &settings, &given, &keys_stop).map_err(AccessState::KeyUnavailable)?;
     let authorities = match &settings.ca_file {
         None => Authorities::System,
         Some(path) => Authorities::File(path.into()),
     };
-    let upstream = upstream.with_key(key).with_authorities(authorities);
+    let upstream = upstream.with_keys(keys).with_authorities(authorities);
     let route =
         Route::open(upstream).map_err(|error| AccessState::Unusable(error_chain(&error)))?;
     let words = route.telling_words().into_iter();
-    secrets.extend(words.map(|word| ("model_endpoint".to_owned(), word.into_bytes())));
-    Ok(Opened { route, secrets })
+    let secrets = words.map(|word| ("model_endpoint".to_owned(), word.into_bytes()));
+    Ok(Opened {
+        secrets: secrets.collect(),
+        route,
+        given,
+        keys_stop,
+    })
 }
 
-/// Caps that nobody could hold while a model is asked: there is no price list.
-pub(crate) fn unmeterable(limits: &cto_contract::task::Limits) -> Vec<String> {
-    let blind = cto_egress::unmeterable(&budget(limits), Api::ALL, false);
+/// Asks the operator's program for the endpoint.
+fn told_endpoint(
+    harness: &Harness,
+    settings: &ProviderConfig,
+    stop: &StopToken,
+) -> Result<Upstream, String> {
+    let program = own_program(harness, "base URL command", &settings.base_url_command);
+    let printed = program.ask(stop)?;
+    let mut lines = printed.lines().map(str::trim).filter(|l| !l.is_empty());
+    match (lines.next(), lines.next()) {
+        (Some(url), None) => {
+            Upstream::parse(url).map_err(|error| format!("the base URL command: {error}"))
+        }
+        (None, _) => Err("the base URL command printed nothing".to_owned()),
+        (Some(_), Some(_)) => Err("the base URL command printed more than one line".to_owned()),
+    }
+}
+
+fn own_program(harness: &Harness, what: &'static str, command: &[String]) -> OwnProgram {
+    OwnProgram {
+        what,
+        command: command.to_vec(),
+        launcher: harness.launcher.clone(),
+        env: harness.env.clone(),
+    }
+}
+
+/// The keys of a provider; the first one is there when this returns.
+fn keys(
+    harness: &Harness,
+    settings: &ProviderConfig,
+    given: &GivenKeys,
+    stop: &KeysStop,
+) -> Result<Keys, String> {
+    if let Some(name) = &settings.key_env {
+        let held = harness.env.get(name);
+        let text =
+            held.ok_or_else(|| format!("{name}, which holds the provider's key, is not set"))?;
+        given.add(text.trim());
+        let key = Secret::new(text).map_err(|error| format!("no key: {error}"))?;
+        return Ok(Keys::fixed(Some(key)));
+    }
+    if settings.credential_command.is_empty() {
+        return Ok(Keys::fixed(None));
+    }
+    let source = CommandKeys {
+        program: own_program(harness, "credential command", &settings.credential_command),
+        given: given.clone(),
+        stop: stop.clone(),
+    };
+    let keys = Keys::from_source(Arc::new(source));
+    keys.prepare()?;
+    Ok(keys)
+}
+
+/// Whether the provider's settings want the model asked before a start.
+pub(crate) fn has_preflight(harness: &Harness, provider: &str) -> bool {
+    settings_of(harness, provider).preflight
+}
+
+/// Asks the model one small question.
+pub(crate) fn probe(
+    opened: &Opened,
+    lane: Lane,
+    model: &str,
+    limits: &Limits,
+    stop: &StopToken,
+) -> io::Result<ModelProbe> {
+    let wall = limits.wall_seconds.map(Duration::from_secs);
+    opened.route.probe(&ProbeTerms {
+        wires: &wires(lane),
+        model,
+        patience: wall.map_or(ANSWER_PATIENCE, |wall| wall.min(ANSWER_PATIENCE)),
+        is_stopped: &|| stop.is_asked(),
+    })
+}
+
+/// Caps that nobody could hold while this pair is asked.
+pub(crate) fn unmeterable(
+    harness: &Harness,
+    limits: &Limits,
+    pair: Option<(&str, &str)>,
+) -> Vec<String> {
+    let has_prices =
+        pair.is_some_and(|(provider, model)| priced(harness, provider, model).is_some());
+    let blind = cto_egress::unmeterable(&budget(limits), Api::ALL, has_prices);
     let blind = blind.into_iter().map(|name| name.as_str().to_owned());
-    let cost = limits.cost.map(|_| "cost".to_owned());
-    blind.chain(cost).collect()
+    blind.collect()
 }
 
-pub(crate) fn budget(limits: &cto_contract::task::Limits) -> Budget {
+pub(crate) fn budget(limits: &Limits) -> Budget {
     Budget {
         requests: limits.requests,
         bytes: None,
         tokens: limits.tokens,
-        cost: None,
+        cost: limits.cost.map(cto_egress::parts),
+    }
+}
+
+/// What a model costs, and by which list.
+pub(crate) struct Priced {
+    pub(crate) prices: Prices,
+    list: PriceList,
+}
+
+pub(crate) fn priced(harness: &Harness, provider: &str, model: &str) -> Option<Priced> {
+    let list = settings_of(harness, provider).prices?;
+    let price = list.models.get(model)?;
+    let prices = Prices::per_million(
+        price.input,
+        price.output,
+        price.cached_input,
+        price.cache_write,
+    );
+    Some(Priced { prices, list })
+}
+
+impl Priced {
+    /// What passed, as money.
+    pub(crate) fn cost(&self, traffic: &Traffic) -> Cost {
+        Cost {
+            amount: traffic.cost.map(cto_egress::amount),
+            amount_at_most: cto_egress::amount(traffic.cost_at_most),
+            currency: self.list.currency.clone(),
+            prices_as_of: self.list.as_of.clone(),
+        }
     }
 }
 
@@ -154,78 +279,4 @@ pub(crate) fn budget(limits: &cto_contract::task::Limits) -> Budget {
 fn settings_of(harness: &Harness, provider: &str) -> ProviderConfig {
     let providers = &harness.config.harness.providers;
     providers.get(provider).cloned().unwrap_or_default()
-}
-
-fn key(
-    harness: &Harness,
-    settings: &ProviderConfig,
-    stop: &StopToken,
-) -> Result<Option<String>, String> {
-    if let Some(name) = &settings.key_env {
-        let held = harness.env.get(name).map(str::to_owned);
-        return held
-            .map(Some)
-            .ok_or_else(|| format!("{name}, which holds the provider's key, is not set"));
-    }
-    match settings.credential_command.as_slice() {
-        [] => Ok(None),
-        command => ask(&harness.launcher, &harness.env, command, stop).map(Some),
-    }
-}
-
-/// Runs the operator's own program in the operator's own environment. Nothing that it says but the key is kept.
-fn ask(
-    launcher: &Launcher,
-    env: &Environment,
-    command: &[String],
-    stop: &StopToken,
-) -> Result<String, String> {
-    let request = LaunchRequest {
-        argv: command.iter().map(Into::into).collect(),
-        env: env
-            .pairs()
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect(),
-        cwd: "/".into(),
-        stdin: cto_sandbox::Stdin::Closed,
-        binds: Vec::new(),
-        overlay: None,
-        limits: Limits {
-            wall: CREDENTIAL_WALL,
-            output_bytes: CREDENTIAL_BYTES_MAX,
-            cpu_seconds: None,
-            file_bytes: None,
-            open_files: None,
-            processes: None,
-        },
-        // It may have to ask a service for the key.
-        network: Network::Host,
-        grace: Duration::from_secs(1),
-        root: Root::Host,
-        tree: TreeLimits::default(),
-        run_as: None,
-        recorder: Recorder::Off,
-        endpoint: None,
-    };
-    let mut said = Vec::new();
-    let launched = launcher.launch(&request, stop, &mut |message, _| {
-        if let SandboxMessage::Output(Stream::Stdout, bytes) = message {
-            said.extend_from_slice(bytes);
-        }
-    });
-    let outcome = launched.map_err(|error| {
-        format!(
-            "the credential command could not be started: {}",
-            error_chain(&error)
-        )
-    })?;
-    match outcome.end {
-        End::Exited(0) if !outcome.output.capped => String::from_utf8(said)
-            .map_err(|_| "the credential command printed something that is no text".to_owned()),
-        End::Exited(0) => Err("the credential command printed too much to be a key".to_owned()),
-        End::Exited(code) => Err(format!("the credential command ended with code {code}")),
-        End::Signaled(_) | End::NotStarted => {
-            Err("the credential command did not end by itself".to_owned())
-        }
-    }
 }

@@ -33,6 +33,7 @@ use crate::journal::{Journal, JournalError, Observer};
 use crate::last_scan::{ScanError, scan_files, scan_log};
 use crate::limits::Effective;
 use crate::lock::{Holder, LOCK, Lock, maker_tag};
+use crate::model::Opened;
 use crate::reserve::{RESERVE_BYTES, Reserve};
 use crate::room::{BACKEND_ROOM, BACKEND_TREE, CHECKED_TREE};
 use crate::room_names::RoomNames;
@@ -60,6 +61,8 @@ pub(crate) struct OpenRun<'h> {
     pub(crate) places: Known,
     /// The pair that a record admits; none before the decision, and for a run without a model.
     pub(crate) pair: Option<ModelPair>,
+    /// Nothing is started and nobody is asked.
+    pub(crate) is_only_planned: bool,
     pub(crate) stop: StopToken,
     pub(crate) inputs: Vec<ResolvedInput>,
     pub(crate) times: ArtifactTimes,
@@ -178,6 +181,7 @@ impl<'h> OpenRun<'h> {
             contract_digest,
             limits,
             pair: None,
+            is_only_planned: false,
             stop,
             inputs,
             journal,
@@ -186,6 +190,14 @@ impl<'h> OpenRun<'h> {
             disk_full: None,
             _lock: lock,
         })
+    }
+
+    /// Takes the words that give a model away, and every key that was given out for it so far, from everything that is written
+    /// from here on.
+    pub(crate) fn hide(&mut self, model: &Opened) {
+        let own = self.harness.env.secrets().into_iter();
+        let more = model.secrets.iter().cloned().chain(model.given.secrets());
+        self.secrets = Known::new(own.chain(more).collect());
     }
 
     pub(crate) fn state(&self) -> &RunState {

@@ -37,6 +37,7 @@ impl Harness {
         let aside = self.aside(&room)?;
         let mut unseen = |_: &RunEvent| {};
         let mut run = OpenRun::create(&aside, request, inputs, stop.clone(), &mut unseen)?;
+        run.is_only_planned = true;
         walk_to_plan(&mut run)?;
         Ok(planned(run.state()))
     }

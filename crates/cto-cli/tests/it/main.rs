@@ -40,6 +40,7 @@ mod packs;
 mod place;
 mod planning;
 mod power_loss;
+mod preflight;
 mod projects;
 mod providers;
 mod real_lanes;

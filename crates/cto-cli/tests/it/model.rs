@@ -115,7 +115,7 @@ pub(crate) fn source() -> Source {
     source
 }
 
-fn terms(limits: &str) -> String {
+pub(crate) fn terms(limits: &str) -> String {
     format!(
         "network: model\nallowed_paths: [src/]\nverification_commands: [{{run: grep -q new src/a.txt, must_fail_before: true}}]\nlimits: {{wall_seconds: 120{limits}}}\n"
     )
@@ -153,7 +153,7 @@ fn run_in(
     (ran.code.unwrap(), codes, report)
 }
 
-fn texts(dir: &Path, found: &mut Vec<(String, String)>) {
+pub(crate) fn texts(dir: &Path, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -271,7 +271,7 @@ fn a_key_comes_from_a_command_of_the_operators_and_a_command_that_fails_blocks()
     for (command, expected) in [
         ("[sh, -c, 'echo no; exit 3']", "ended with code 3"),
         ("[no-such-program]", "could not be started"),
-        ("['true']", "the key is empty"),
+        ("['true']", "is empty"),
         ("[echo, two words]", "no header can hold"),
     ] {
         config(

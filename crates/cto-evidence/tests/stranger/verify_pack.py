@@ -65,7 +65,7 @@ LAUNCHED = ("argv", "environment_names", "programs", "steering")
 GATES = (
     "lane_gate", "stage_gate", "lane_available", "source_admission", "binary_admission", "model_admission",
     "provider_decision", "allowed_paths", "forbidden_actions", "risk_class", "mutation_mode", "approval", "repository", "start_tree_clean", "evidence_interface", "ledger", "trust", "confinement", "model_endpoint",
-    "model_access", "budget",
+    "model_access", "model_answer", "budget",
 )
 LANES = ("fake", "command", "case", "codex", "pi", "claude", "acp")
 PREDICATE = {

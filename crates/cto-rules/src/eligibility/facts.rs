@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cto_contract::config::GateConfig;
+use cto_contract::event::ProviderFault;
 use cto_contract::ids::Digest;
 use cto_contract::task::TaskContract;
 use cto_contract::text;
@@ -27,6 +28,8 @@ wire_enum! {
         ModelAccess = "model_access",
         Repository = "repository",
         StartTree = "start_tree",
+        /// Last of all: it asks somebody outside.
+        ModelAnswer = "model_answer",
     }
 }
 
@@ -46,6 +49,10 @@ pub struct Asked {
     pub approval: ApprovalState,
     /// Caps of the contract that nobody could hold while a model is asked, by name.
     pub unmeterable: Vec<String>,
+    /// How the bridge for short-lived keys stands; none where the admitted provider needs none.
+    pub auth_bridge: Option<AuthBridge>,
+    /// Whether the model is to be asked: the provider's settings say so, and whoever only wants a plan asks nobody.
+    pub asks_model: bool,
     /// What the sandbox does is only known by starting something in it.
     pub confinement_by_trial: bool,
     pub at: Utc,
@@ -113,6 +120,8 @@ pub struct Confinement {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EndpointState {
     Named,
+    /// A program of the operator's will tell.
+    ByCommand,
     Absent,
     /// What is wrong with it.
     Invalid(String),
@@ -123,7 +132,32 @@ pub enum EndpointState {
 pub enum AccessState {
     Open,
     KeyUnavailable(String),
+    /// Whoever should tell the endpoint did not.
+    NoEndpoint(String),
     Unusable(String),
+}
+
+/// The switch that lets short-lived keys of a login be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthBridge {
+    /// Its environment name.
+    pub name: String,
+    pub value: Option<String>,
+    /// Something gives out the keys.
+    pub has_command: bool,
+}
+
+/// What a model said to one small question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnswerState {
+    Answered {
+        model: String,
+        /// By its own word.
+        by: Option<String>,
+    },
+    Fault(ProviderFault),
+    /// This machine could not ask.
+    NotAsked(String),
 }
 
 /// Whether a repository can be copied from.
@@ -190,6 +224,7 @@ pub struct LookedUp {
     pub model_access: Option<Seen<AccessState>>,
     pub repository: Option<Seen<RepositoryState>>,
     pub start_tree: Option<Seen<StartTree>>,
+    pub model_answer: Option<Seen<AnswerState>>,
 }
 
 /// What a probe found.
@@ -204,6 +239,7 @@ pub enum Answer {
     ModelAccess(AccessState),
     Repository(RepositoryState),
     StartTree(StartTree),
+    ModelAnswer(AnswerState),
 }
 
 /// The facts of a decision.
@@ -239,6 +275,7 @@ impl Facts {
             Answer::ModelAccess(found) => facts.model_access = seen(found, at),
             Answer::Repository(found) => facts.repository = seen(found, at),
             Answer::StartTree(found) => facts.start_tree = seen(found, at),
+            Answer::ModelAnswer(found) => facts.model_answer = seen(found, at),
         }
     }
 
@@ -262,7 +299,7 @@ impl Asked {
             | Probe::Program
             | Probe::ModelEndpoint => false,
             Probe::Confinement => self.confinement_by_trial,
-            Probe::ModelAccess | Probe::Repository | Probe::StartTree => true,
+            Probe::ModelAccess | Probe::Repository | Probe::StartTree | Probe::ModelAnswer => true,
         }
     }
 }

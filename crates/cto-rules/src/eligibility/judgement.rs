@@ -12,7 +12,7 @@ use crate::admission::Moment;
 
 use super::facts::{Asked, Facts, LaneSettings, LookedUp, Probe, Seen};
 use super::stage::StageAsked;
-use super::{lane_gates, machine_gates, record_gates, task_gates};
+use super::{lane_gates, machine_gates, model_gates, record_gates, task_gates};
 
 /// Most characters of a fact's value that are shown.
 const SHOWN_CHARS: usize = 200;
@@ -228,9 +228,10 @@ pub(super) fn judge_one(gate: Gate, facts: &LaneFacts<'_>) -> Finding {
         Gate::Ledger => machine_gates::ledger(facts),
         Gate::Trust => machine_gates::trust(facts),
         Gate::Confinement => machine_gates::confinement(facts),
-        Gate::ModelEndpoint => machine_gates::model_endpoint(facts),
-        Gate::ModelAccess => machine_gates::model_access(facts),
-        Gate::Budget => machine_gates::budget(facts),
+        Gate::ModelEndpoint => model_gates::model_endpoint(facts),
+        Gate::ModelAccess => model_gates::model_access(facts),
+        Gate::ModelAnswer => model_gates::model_answer(facts),
+        Gate::Budget => model_gates::budget(facts),
     }
 }
 

@@ -76,6 +76,8 @@ pub(crate) fn good(lane: Lane, number: u8) -> Facts {
         records: records::good(lane),
         approval: ApprovalState::Granted,
         unmeterable: Vec::new(),
+        auth_bridge: None,
+        asks_model: true,
         confinement_by_trial: false,
         at: now(),
     });
@@ -103,7 +105,7 @@ fn sound_ledger() -> LedgerFacts {
     }
 }
 
-fn good_answers() -> [Answer; 9] {
+fn good_answers() -> [Answer; 10] {
     [
         Answer::EvidenceInterface(Ok(())),
         Answer::Ledger(Ok(sound_ledger())),
@@ -120,6 +122,10 @@ fn good_answers() -> [Answer; 9] {
         Answer::ModelAccess(AccessState::Open),
         Answer::Repository(RepositoryState::Usable),
         Answer::StartTree(StartTree::default()),
+        Answer::ModelAnswer(AnswerState::Answered {
+            model: "m".to_owned(),
+            by: Some("m".to_owned()),
+        }),
     ]
 }
 
@@ -145,7 +151,8 @@ fn is_required(gate: Gate, lane: Lane, number: u8) -> bool {
         | Gate::StartTreeClean
         | Gate::ModelAdmission
         | Gate::ModelEndpoint
-        | Gate::ModelAccess => !is_fake,
+        | Gate::ModelAccess
+        | Gate::ModelAnswer => !is_fake,
         Gate::ProviderDecision => match lane {
             Lane::Fake => false,
             Lane::Case => true,
@@ -301,8 +308,12 @@ fn check_set(lane: Lane, number: u8, untouched: &Facts, set: &[(Gate, Twist)]) {
 /// Cheap facts are asked for always, dear ones when nothing stands in the way.
 fn check_next(facts: &Facts, judged: &[Judged], expected: &[Expected]) {
     let is_refused = expected.iter().any(|e| matches!(e, Expected::Missing(_)));
-    let is_dear =
-        |p: &Probe| matches!(p, Probe::ModelAccess | Probe::Repository | Probe::StartTree);
+    let is_dear = |p: &Probe| {
+        matches!(
+            p,
+            Probe::ModelAccess | Probe::Repository | Probe::StartTree | Probe::ModelAnswer
+        )
+    };
     let unknown = expected.iter().filter_map(|e| match e {
         Expected::Unknown(probe) => Some(*probe),
         Expected::Fine | Expected::Missing(_) => None,

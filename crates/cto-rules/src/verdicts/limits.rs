@@ -22,6 +22,12 @@ pub enum LimitFact {
         seen: u64,
         allowed: u64,
     },
+    /// Of the money that the backend may use of its model, in words.
+    Cost {
+        seen: String,
+        allowed: String,
+        currency: Option<String>,
+    },
     /// Of all processes of one command of the checks.
     Command {
         line: String,
@@ -59,6 +65,15 @@ pub fn limit_hit(step: Step, fact: &LimitFact) -> LimitHit {
             *allowed,
             format!("the backend used up its {budget}: {seen} of {allowed}"),
         ),
+        LimitFact::Cost {
+            seen,
+            allowed,
+            currency,
+        } => {
+            let currency = currency.as_deref().unwrap_or("units");
+            let message = format!("the backend used up its cost: {seen} of {allowed} {currency}");
+            ("cost", 0, message)
+        }
         LimitFact::Command {
             line,
             limit,

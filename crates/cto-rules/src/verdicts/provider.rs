@@ -21,6 +21,14 @@ pub(crate) fn provider_fault(end: &BackendFinished) -> Option<Blocker> {
     ))
 }
 
+/// The same before a start. A provider that is silent then is not there: nothing of the run's own time was used.
+pub(crate) const fn preflight_fault(fault: ProviderFault) -> (BlockerCode, &'static str) {
+    match kind(fault) {
+        (BlockerCode::Timeout, words) => (BlockerCode::ProviderUnavailable, words),
+        kind => kind,
+    }
+}
+
 /// The blocker of a provider's fault, and the fault in words.
 const fn kind(fault: ProviderFault) -> (BlockerCode, &'static str) {
     use BlockerCode as Code;
@@ -93,7 +101,7 @@ pub(crate) fn another_model(end: &BackendFinished) -> Option<Blocker> {
 }
 
 /// Whether a name that an answer gives is the model that was asked for: the same, or the dated one behind it.
-fn is_same_model(asked: &str, answered: &str) -> bool {
+pub(crate) fn is_same_model(asked: &str, answered: &str) -> bool {
     let is_date = |date: &str| {
         let digits: String = date.chars().filter(|c| *c != '-').collect();
         digits.len() == 8 && digits.bytes().all(|b| b.is_ascii_digit())

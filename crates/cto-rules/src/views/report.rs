@@ -234,7 +234,9 @@ fn resources(state: &RunState, input: &ReportInput) -> Resources {
         cpu_seconds: end.and_then(|e| e.cpu_seconds),
         peak_memory_bytes: end.and_then(|e| e.peak_memory_bytes),
         tokens: end.and_then(|e| e.model_traffic.as_ref()?.tokens),
-        cost: None,
+        cost: end.and_then(|e| e.model_traffic.as_ref()?.cost.as_ref()?.amount),
+        model_probe: state.model_probe.clone(),
+        agent_usage: end.and_then(|e| e.agent.as_ref()?.usage),
         model_traffic: end.and_then(|e| e.model_traffic.clone()),
     }
 }
@@ -334,7 +336,17 @@ fn not_applicable(
                 );
                 put("tokens", &why);
             }
-            put("cost", "no price of this model is known");
+            match &traffic.cost {
+                None => put("cost", "no price of this model is known"),
+                Some(cost) if cost.amount.is_none() => put(
+                    "cost",
+                    &format!(
+                        "an answer did not name its tokens; all of it is at most {:.6} {}",
+                        cost.amount_at_most, cost.currency
+                    ),
+                ),
+                Some(_) => {}
+            }
         }
     }
     out

@@ -1,12 +1,13 @@
 //! One function for each fact that must be looked up. They find out; the rules judge.
 
+use cto_contract::event::ModelProbe;
 use cto_contract::ids::Digest;
 use cto_contract::lanes::ProgramSource;
-use cto_egress::Upstream;
 use cto_ledger::Standing;
 use cto_rules::admission::ProgramSeen;
 use cto_rules::eligibility::{
-    AccessState, Answer, Confinement, EndpointState, Facts, Probe, RepositoryState, StartTree,
+    AccessState, Answer, AnswerState, Confinement, EndpointState, Facts, Probe, RepositoryState,
+    StartTree,
 };
 
 use super::{Question, Reach, Target};
@@ -26,6 +27,8 @@ const DISK_FLOOR_MB_DEFAULT: u64 = 64;
 pub(crate) struct Held {
     pub(crate) sandbox: Option<RunSandbox>,
     pub(crate) model: Option<model::Opened>,
+    /// What the model said to one question.
+    pub(crate) model_probe: Option<ModelProbe>,
     pub(crate) source: Option<Box<Source>>,
     /// The digest of the lane's program, where a record had to fit it.
     pub(crate) program: Option<Digest>,
@@ -34,7 +37,6 @@ pub(crate) struct Held {
 /// Looks facts up for one question.
 pub(super) struct Lookup<'a> {
     question: &'a Question<'a>,
-    upstream: Option<Upstream>,
     standing: Option<Result<Standing, String>>,
     held: Held,
 }
@@ -43,7 +45,6 @@ impl<'a> Lookup<'a> {
     pub(super) fn new(question: &'a Question<'a>) -> Self {
         Self {
             question,
-            upstream: None,
             standing: None,
             held: Held::default(),
         }
@@ -75,10 +76,11 @@ impl<'a> Lookup<'a> {
             }
             Probe::Program => self.program().map(Answer::Program),
             Probe::Confinement => self.confinement().map(Answer::Confinement),
-            Probe::ModelEndpoint => Some(Answer::ModelEndpoint(self.model_endpoint())),
+            Probe::ModelEndpoint => Some(Answer::ModelEndpoint(self.model_endpoint(facts))),
             Probe::ModelAccess => self.model_access(facts).map(Answer::ModelAccess),
             Probe::Repository => self.repository()?.map(Answer::Repository),
             Probe::StartTree => self.start_tree().map(Answer::StartTree),
+            Probe::ModelAnswer => self.model_answer(facts).map(Answer::ModelAnswer),
         })
     }
 
@@ -139,41 +141,60 @@ impl<'a> Lookup<'a> {
         }))
     }
 
-    fn model_endpoint(&mut self) -> EndpointState {
-        match model::endpoint(&self.question.harness.env, self.question.lane) {
-            Ok(upstream) => {
-                self.upstream = Some(upstream);
-                EndpointState::Named
-            }
-            Err(state) => state,
-        }
+    fn model_endpoint(&self, facts: &Facts) -> EndpointState {
+        let admissions = facts.admissions();
+        let provider = admissions.admitted_pair().map(|(provider, _)| provider);
+        model::endpoint(self.question.harness, self.question.lane, provider)
     }
 
     /// Gets the key, and finds where the address leads.
     fn model_access(&mut self, facts: &Facts) -> Option<AccessState> {
         let Question {
             harness,
+            lane,
             stop,
             reach,
             ..
         } = self.question;
         let admissions = facts.admissions();
         let (provider, _) = admissions.admitted_pair()?;
-        let closed = model::closed_bridge(harness, self.question.lane, provider);
-        if closed.is_some() {
-            return closed;
-        }
-        if *reach == Reach::Look && model::key_is_a_command(harness, provider) {
+        if *reach == Reach::Look && model::needs_a_command(harness, *lane, provider) {
             return None;
         }
-        let upstream = self.upstream.take()?;
-        Some(match model::open(harness, provider, upstream, stop) {
+        Some(match model::open(harness, *lane, provider, stop) {
             Ok(opened) => {
                 self.held.model = Some(opened);
                 AccessState::Open
             }
             Err(state) => state,
         })
+    }
+
+    /// Asks the model one small question. Nobody is asked who only looks.
+    fn model_answer(&mut self, facts: &Facts) -> Option<AnswerState> {
+        let Question {
+            lane,
+            limits,
+            stop,
+            reach,
+            ..
+        } = self.question;
+        let opened = self.held.model.as_ref().filter(|_| *reach == Reach::Run)?;
+        let admissions = facts.admissions();
+        let (_, model) = admissions.admitted_pair()?;
+        let probe = match model::probe(opened, *lane, model, limits, stop) {
+            Ok(probe) => probe,
+            Err(error) => return Some(AnswerState::NotAsked(error.to_string())),
+        };
+        let state = match probe.fault {
+            Some(fault) => AnswerState::Fault(fault),
+            None => AnswerState::Answered {
+                model: probe.model.clone(),
+                by: probe.answered_by.clone(),
+            },
+        };
+        self.held.model_probe = Some(probe);
+        Some(state)
     }
 
     fn repository(&mut self) -> Result<Option<RepositoryState>, StepError> {

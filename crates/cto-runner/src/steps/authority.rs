@@ -7,10 +7,10 @@ use cto_contract::event::{EligibilityDecided, EventKind, TaskContractCreated};
 use cto_contract::ids::Digest;
 use cto_evidence::canonical::to_canonical;
 use cto_rules::eligibility::{ApprovalState, ExecutionGrant};
-use cto_rules::secrets::Known;
 
 use crate::admissions::keep;
 use crate::eligibility::{Decided, Held, Question, Reach, Target, find_out};
+use crate::model::Opened;
 use crate::open_run::{OpenRun, StepError};
 use crate::sandbox::RunSandbox;
 use crate::source::Source;
@@ -29,7 +29,7 @@ pub(crate) struct Permission {
     pub(crate) grant: ExecutionGrant,
     pub(crate) sandbox: RunSandbox,
     /// The way to the model; none where the contract asks for none.
-    pub(crate) model: Option<cto_egress::Route>,
+    pub(crate) model: Option<Opened>,
     /// The digest of the program that a record admits; none where none had to.
     pub(crate) program: Option<Digest>,
 }
@@ -55,6 +55,7 @@ pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, Ste
     let Held {
         sandbox,
         model,
+        model_probe,
         source,
         program,
     } = held;
@@ -76,11 +77,12 @@ pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, Ste
     )
     .map_err(|e| StepError::not_written("$CTO_HOME/admissions", &e))?;
     // From here on nothing of the key or of the address may be seen.
-    let route = model.map(|opened| {
-        let secrets = run.harness.env.secrets().into_iter();
-        run.secrets = Known::new(secrets.chain(opened.secrets).collect());
-        opened.route
-    });
+    if let Some(opened) = &model {
+        run.hide(opened);
+    }
+    if let Some(probe) = model_probe {
+        run.record(EventKind::ModelProbed(probe))?;
+    }
     let bytes =
         to_canonical(&decision.record).map_err(|e| StepError::not_written(ELIGIBILITY, &e))?;
     run.artifact(ELIGIBILITY, &bytes)?;
@@ -101,7 +103,7 @@ pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, Ste
         .map(|(grant, sandbox)| Permission {
             grant,
             sandbox,
-            model: route,
+            model,
             program,
         });
     Ok(permission.map(|permission| Eligible { permission, source }))
@@ -127,7 +129,10 @@ fn question<'a>(run: &'a OpenRun<'_>, approval: ApprovalState) -> Question<'a> {
         argv: &run.request.argv,
         scratch: &run.work,
         stop: &run.stop,
-        reach: Reach::Run,
+        reach: match run.is_only_planned {
+            true => Reach::Plan,
+            false => Reach::Run,
+        },
         approval,
     }
 }

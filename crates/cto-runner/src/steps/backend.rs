@@ -31,7 +31,7 @@ use crate::sandbox_proof::{Names, sandbox_proof};
 use crate::source::Source;
 use crate::steps::Permission;
 use crate::steps::approval::consume;
-use crate::steps::egress::{Egress, record_traffic};
+use crate::steps::egress::{Egress, Passed, record_traffic};
 use crate::steps::plan::{Planned, first_changed};
 use crate::steps::prepare::Prepared;
 use crate::steps::supervision::Supervision;
@@ -45,8 +45,8 @@ const STDERR: &str = "backend/stderr.log";
 /// What came of a launch, with everything of the agent ended.
 struct Launched {
     outcome: Result<Outcome, StartError>,
-    /// What passed, and the one model that could be asked for.
-    traffic: Option<(cto_egress::Traffic, Option<String>)>,
+    /// What passed between the agent and its model.
+    passed: Option<Passed>,
     ending: Ending,
     /// Why the harness ended it before its time, where it did.
     ended_for: Option<BackendStop>,
@@ -227,7 +227,7 @@ fn launch(
     );
     // First of all: nothing of the agent is left that could speak, and nothing may be spoken for it.
     let ended_for = supervision.ended_for;
-    let traffic = egress.and_then(|egress| egress.into_inner().finish());
+    let ended = egress.map(|egress| egress.into_inner().finish());
     let rest = followed.map(|file| file.finish(dialogue.as_mut()));
     let ending = dialogue.finish();
     let rest = rest.into_iter().flatten().filter_map(|act| match act {
@@ -239,6 +239,11 @@ fn launch(
         note(event_of(said));
     }
     recorded?;
+    // Every key that was ever given out, before anything more is written.
+    let passed = ended.and_then(|ended| {
+        run.hide(&ended.opened);
+        ended.passed
+    });
     let mut written = Ok(());
     for (path, file) in [(STDOUT, out), (STDERR, err)] {
         if let Err(error) = file.finish() {
@@ -248,7 +253,7 @@ fn launch(
     }
     let launched = Launched {
         outcome,
-        traffic,
+        passed,
         ending,
         ended_for,
     };
@@ -271,8 +276,8 @@ fn record(
     launched: &Launched,
     provider_from: cto_contract::plan::SettingSource,
 ) -> Result<(Option<ModelTraffic>, SandboxPlan), StepError> {
-    let traffic = launched.traffic.as_ref();
-    let model_traffic = traffic.map(|t| record_traffic(run, t)).transpose()?;
+    let passed = launched.passed.as_ref();
+    let model_traffic = passed.map(|p| record_traffic(run, p)).transpose()?;
     for wanted in &planned.lane_plan.collect {
         collect(run, wanted, &prepared.room)?;
     }

@@ -5,11 +5,11 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use cto_contract::artifact::FreshnessSource;
-use cto_contract::event::{ModelTraffic, Step};
-use cto_egress::{Deadlines, Forwarder, Route, Standing, Terms, Traffic};
+use cto_contract::event::{Cost, ModelTraffic, Step};
+use cto_egress::{BudgetName, Deadlines, Forwarder, Standing, Terms, Traffic, amount};
 use cto_rules::verdicts::LimitFact;
 
-use crate::model;
+use crate::model::{self, Opened, Priced};
 use crate::open_run::{OpenRun, StepError};
 use crate::redacted_file::RedactedFile;
 
@@ -18,29 +18,34 @@ const EXCHANGES: &str = "backend/egress.jsonl";
 
 /// A forwarder that waits for its listener, or serves it.
 pub(super) struct Egress {
-    route: Route,
+    opened: Opened,
+    priced: Option<Priced>,
     terms: Terms,
     forwarder: Option<Forwarder>,
 }
 
 impl Egress {
-    pub(super) fn new(route: Route, run: &OpenRun<'_>) -> Self {
+    pub(super) fn new(opened: Opened, run: &OpenRun<'_>) -> Self {
         let (lane, limits) = (run.request.lane, &run.limits.limits);
+        let pair = run.pair.as_ref();
+        let priced = pair.and_then(|p| model::priced(run.harness, &p.provider, &p.model));
         Self {
-            route,
+            opened,
             terms: Terms {
                 wires: model::wires(lane),
                 model: run.pair.as_ref().map(|pair| pair.model.clone()),
                 budget: model::budget(limits),
-                prices: None,
+                prices: priced.as_ref().map(|priced| priced.prices),
                 deadlines: deadlines(limits),
             },
+            priced,
             forwarder: None,
         }
     }
 
     pub(super) fn host(&mut self, listeners: Vec<TcpListener>) -> io::Result<()> {
-        let started = Forwarder::start(listeners, self.route.clone(), self.terms.clone());
+        let started = Forwarder::start(listeners, self.opened.route.clone(), self.terms.clone());
+        self.opened.keys_stop.begin();
         self.forwarder = Some(started.map_err(io::Error::other)?);
         Ok(())
     }
@@ -52,10 +57,33 @@ impl Egress {
     }
 
     /// Ends it, whatever its peers do. `None`: it never began.
-    pub(super) fn finish(self) -> Option<(Traffic, Option<String>)> {
-        let traffic = self.forwarder.map(Forwarder::stop)?;
-        Some((traffic, self.terms.model))
+    pub(super) fn finish(self) -> Ended {
+        self.opened.keys_stop.end();
+        let traffic = self.forwarder.map(Forwarder::stop);
+        let passed = traffic.map(|traffic| Passed {
+            cost: self.priced.map(|priced| priced.cost(&traffic)),
+            traffic,
+            pinned_model: self.terms.model,
+        });
+        Ended {
+            passed,
+            opened: self.opened,
+        }
     }
+}
+
+/// What is left of a forwarder.
+pub(super) struct Ended {
+    /// None: it never began.
+    pub(super) passed: Option<Passed>,
+    pub(super) opened: Opened,
+}
+
+/// What passed, what it cost, and the one model that could be asked for.
+pub(super) struct Passed {
+    traffic: Traffic,
+    cost: Option<Cost>,
+    pinned_model: Option<String>,
 }
 
 /// A provider is silent after a quarter of the time that the backend has, and after half a minute at most.
@@ -71,8 +99,9 @@ fn deadlines(limits: &cto_contract::task::Limits) -> Deadlines {
 /// Writes the exchanges into the pack, records the budgets that were hit, and returns the sums.
 pub(super) fn record_traffic(
     run: &mut OpenRun<'_>,
-    (traffic, pinned_model): &(Traffic, Option<String>),
+    passed: &Passed,
 ) -> Result<ModelTraffic, StepError> {
+    let traffic = &passed.traffic;
     let file = run.create_artifact(EXCHANGES)?;
     // Method, path and model are the agent's words.
     let mut out = RedactedFile::new(file, &run.secrets, &run.places);
@@ -86,10 +115,17 @@ pub(super) fn record_traffic(
         .map_err(|e| StepError::not_written(EXCHANGES, &e))?;
     run.times.note(EXCHANGES, FreshnessSource::Written);
     for hit in &traffic.hits {
-        let fact = LimitFact::Model {
-            budget: hit.budget.as_str().to_owned(),
-            seen: hit.seen,
-            allowed: hit.allowed,
+        let fact = match hit.budget {
+            BudgetName::Cost => LimitFact::Cost {
+                seen: shown_amount(hit.seen),
+                allowed: shown_amount(hit.allowed),
+                currency: passed.cost.as_ref().map(|cost| cost.currency.clone()),
+            },
+            BudgetName::Requests | BudgetName::Bytes | BudgetName::Tokens => LimitFact::Model {
+                budget: hit.budget.as_str().to_owned(),
+                seen: hit.seen,
+                allowed: hit.allowed,
+            },
         };
         run.limit_hit(Step::Backend, &fact)?;
     }
@@ -103,11 +139,15 @@ pub(super) fn record_traffic(
         usage: traffic.usage,
         models: traffic.models.clone(),
         answered_by: traffic.answered_by.clone(),
-        pinned_model: pinned_model.clone(),
+        pinned_model: passed.pinned_model.clone(),
         model_mismatches: traffic.model_mismatches,
         faults: traffic.faults.clone(),
         standing_fault: traffic.standing_fault,
-        cost: None,
+        cost: passed.cost.clone(),
         exchanges_dropped: traffic.exchanges_dropped,
     })
+}
+
+fn shown_amount(parts: u64) -> String {
+    format!("{:.6}", amount(parts))
 }

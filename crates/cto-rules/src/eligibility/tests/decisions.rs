@@ -410,7 +410,8 @@ fn a_refusal_names_its_gate_and_what_opens_it() {
     trust_rolled_back: `trust`: entry 3 does not hold [gate missing: trust]
     sandbox_unavailable: `confinement` is weak, which is capped at stage 2 [gate missing: confinement]
     local_provider_config_missing: `CTO_HARNESS_CASE_LOCAL_BASE_URL` can't be used: no host [provider unavailable]
-    provider_unavailable: `model_access`: no address [provider unavailable]
+    provider_auth_unavailable: `BRIDGE` is open, but the provider has no `credential_command` in harness.yaml that gives a short-lived key [provider unavailable]
+    model_admission_mismatch: `model_answer`: `another` answers, not `m` [model not admitted]
     budget_unmeterable: `budget`: lane case can't measure cost [gate missing: budget]
     "#);
     let gate = &decision.record.facts[0];

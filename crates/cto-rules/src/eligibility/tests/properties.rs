@@ -38,6 +38,7 @@ fn look_up(world: &LookedUp, probe: Probe) -> Answer {
         Probe::ModelAccess => Answer::ModelAccess(of(&world.model_access)),
         Probe::Repository => Answer::Repository(of(&world.repository)),
         Probe::StartTree => Answer::StartTree(of(&world.start_tree)),
+        Probe::ModelAnswer => Answer::ModelAnswer(of(&world.model_answer)),
     }
 }
 

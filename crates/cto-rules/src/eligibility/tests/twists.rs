@@ -2,6 +2,7 @@
 
 use cto_contract::admission::{AdmissionStatus, DecisionStatus, ExecutionMode};
 use cto_contract::blocker::BlockerCode;
+use cto_contract::event::ProviderFault;
 use cto_contract::words::{AdmissionSeal, RiskClass, SandboxClass};
 
 use crate::approval::ApprovalRefusal;
@@ -475,6 +476,72 @@ pub(super) const TWISTS: &[(Gate, Twist)] = {
             Unseen(Probe::ModelAccess, |seen| seen.model_access = None),
         ),
         (
+            G::ModelAccess,
+            Fault(
+                B::LocalProviderConfigMissing,
+                found!(Answer::ModelAccess(AccessState::NoEndpoint(
+                    "nothing printed".into()
+                ))),
+            ),
+        ),
+        (
+            G::ModelAccess,
+            Fault(B::ProviderAuthUnavailable, |f| {
+                f.asked.auth_bridge = Some(bridge(None, true));
+            }),
+        ),
+        (
+            G::ModelAccess,
+            Fault(B::ProviderAuthUnavailable, |f| {
+                f.asked.auth_bridge = Some(bridge(Some("true"), true));
+            }),
+        ),
+        (
+            G::ModelAccess,
+            Fault(B::ProviderAuthUnavailable, |f| {
+                f.asked.auth_bridge = Some(bridge(Some("1"), false));
+            }),
+        ),
+        (
+            G::ModelAnswer,
+            Fault(
+                B::ProviderReasoningOnly,
+                found!(Answer::ModelAnswer(AnswerState::Fault(
+                    ProviderFault::ReasoningOnly
+                ))),
+            ),
+        ),
+        (
+            G::ModelAnswer,
+            Fault(
+                B::ProviderAuthUnavailable,
+                found!(Answer::ModelAnswer(AnswerState::Fault(ProviderFault::Auth))),
+            ),
+        ),
+        (
+            G::ModelAnswer,
+            Fault(
+                B::ProviderUnavailable,
+                found!(Answer::ModelAnswer(AnswerState::Fault(
+                    ProviderFault::Silent
+                ))),
+            ),
+        ),
+        (
+            G::ModelAnswer,
+            Fault(
+                B::ModelAdmissionMismatch,
+                found!(Answer::ModelAnswer(AnswerState::Answered {
+                    model: "m".into(),
+                    by: Some("another".into()),
+                })),
+            ),
+        ),
+        (
+            G::ModelAnswer,
+            Unseen(Probe::ModelAnswer, |seen| seen.model_answer = None),
+        ),
+        (
             G::Budget,
             Fault(B::BudgetUnmeterable, |f| {
                 f.asked.unmeterable = vec!["cost".to_owned()];
@@ -482,6 +549,14 @@ pub(super) const TWISTS: &[(Gate, Twist)] = {
         ),
     ]
 };
+
+fn bridge(value: Option<&str>, has_command: bool) -> AuthBridge {
+    AuthBridge {
+        name: "BRIDGE".to_owned(),
+        value: value.map(str::to_owned),
+        has_command,
+    }
+}
 
 pub(super) fn twists_of(gate: Gate) -> impl Iterator<Item = &'static Twist> {
     let of = TWISTS.iter().filter(move |(of, _)| *of == gate);
