@@ -105,11 +105,23 @@ fn every_lane_with_an_adapter_says_so() {
         model,
         task,
     };
-    let adapters: [&dyn Adapter; 5] = [
+    let case = CaseLane {
+        program: "ca".to_owned(),
+        task_id: "t".to_owned(),
+        created: "2026-06-01T00:00:00Z".to_owned(),
+        allowed_paths: Vec::new(),
+        test_command: None,
+        pair: ModelPair {
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+        },
+    };
+    let adapters: [&dyn Adapter; 6] = [
         &FakeLane {
             change: FakeChange::Overlay,
         },
         &command(&["x"]),
+        &case,
         &codex,
         &pi,
         &claude,

@@ -9,23 +9,26 @@ use crate::commands::run::parse_lane;
 use crate::failure::{Exit, Failure};
 use crate::sandbox_args::SandboxArgs;
 
+/// What `cto init` writes.
+const CONTRACT_FILE: &str = "cto-task.yaml";
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkArgs {
     /// The case to run; `cto cases` lists them
     #[arg(value_name = "CASE", conflicts_with_all = ["repo", "contract", "base"])]
     case: Option<String>,
-    /// Work on a copy of this repository instead of a case
-    #[arg(long, value_name = "DIR", requires = "contract")]
+    /// Work on a copy of this repository instead of a case; without a case it is the one around this directory
+    #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
-    /// The task contract; `cto init` writes one to start from
-    #[arg(long, value_name = "FILE", requires = "repo")]
+    /// The task contract, `cto-task.yaml` of the repository if none is named; `cto init` writes one to start from
+    #[arg(long, value_name = "FILE")]
     contract: Option<PathBuf>,
     /// Start from this commit instead of HEAD
-    #[arg(long, value_name = "REV", requires = "repo")]
+    #[arg(long, value_name = "REV")]
     base: Option<String>,
-    /// Let this lane do the work; `cto engines` lists them
-    #[arg(long, value_name = "LANE", default_value = "fake")]
-    engine: String,
+    /// Let this lane do the work: `fake`, or `command` where a program follows; `cto engines` lists them
+    #[arg(long, value_name = "LANE")]
+    engine: Option<String>,
     /// Ask for a proof stage; a gated lane also needs the environment to permit it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
     stage: Option<u8>,
@@ -49,22 +52,7 @@ impl WorkArgs {
     /// The work that is asked for.
     fn task(&self) -> Result<Task, Failure> {
         let Some(id) = &self.case else {
-            let (Some(repo), Some(contract)) = (&self.repo, &self.contract) else {
-                return Err(Failure::new(
-                    Exit::USAGE,
-                    "task_missing",
-                    "neither a case nor a repository with its contract was named",
-                ));
-            };
-            let path = std::path::absolute(repo).map_err(|e| {
-                Failure::io("repository_unreadable", "the repository can't be named", &e)
-            })?;
-            return Ok(Task::Repository(RepositoryTask {
-                path,
-                contract: read_contract(contract)?,
-                contract_file: std::path::absolute(contract).ok(),
-                rev: self.base.clone(),
-            }));
+            return self.repository_task();
         };
         let catalog = Catalog {
             extra: self.cases.clone(),
@@ -74,6 +62,40 @@ impl WorkArgs {
             case.patch(self.cheat.as_deref())?;
         }
         Ok(Task::Case(case))
+    }
+
+    /// A contract on a repository: the one around this directory, and the contract that `cto init` writes there, unless
+    /// others are named.
+    fn repository_task(&self) -> Result<Task, Failure> {
+        let repo = self.repo.clone().unwrap_or_else(|| PathBuf::from("."));
+        let contract = self.contract.clone();
+        let contract = contract.unwrap_or_else(|| repo.join(CONTRACT_FILE));
+        if self.contract.is_none() && !contract.is_file() {
+            return Err(Failure::new(
+                Exit::USAGE,
+                "task_missing",
+                format!("no case was named, and there is no `{}`", contract.display()),
+            )
+            .hint("`cto cases` lists cases; in a repository `cto init` writes a contract to start from"));
+        }
+        let path = std::path::absolute(&repo).map_err(|e| {
+            Failure::io("repository_unreadable", "the repository can't be named", &e)
+        })?;
+        Ok(Task::Repository(RepositoryTask {
+            path,
+            contract: read_contract(&contract)?,
+            contract_file: std::path::absolute(&contract).ok(),
+            rev: self.base.clone(),
+        }))
+    }
+
+    /// The lane that was named; without a name a program after `--` is a `command`.
+    fn lane(&self) -> Result<Lane, Failure> {
+        match &self.engine {
+            Some(name) => parse_lane(name),
+            None if self.argv.is_empty() => Ok(Lane::Fake),
+            None => Ok(Lane::Command),
+        }
     }
 
     /// The program as a path where it is one: the backend starts in another directory.
@@ -95,7 +117,7 @@ impl WorkArgs {
 
     /// The run that is asked for, without an approval.
     pub(crate) fn request(&self) -> Result<RunRequest, Failure> {
-        let lane = parse_lane(&self.engine)?;
+        let lane = self.lane()?;
         let stage = self
             .stage
             .map(Stage::try_from)

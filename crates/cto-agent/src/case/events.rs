@@ -88,6 +88,10 @@ impl CaseEvents {
         let is_overlong = std::mem::take(&mut self.is_overlong);
         match serde_json::from_slice::<Line>(&line) {
             Ok(line) if !is_overlong => {
+                // Case begins with 1: what begins later took the place of a file that is gone.
+                if self.words.understood == 0 && line.sequence.is_some_and(|n| n > 1) {
+                    self.distrust(EventFileFault::Rewritten);
+                }
                 self.words.understood += 1;
                 self.take(line)
             }
@@ -134,6 +138,7 @@ impl CaseEvents {
 #[derive(Deserialize)]
 struct Line {
     event: String,
+    sequence: Option<u64>,
     phase: Option<String>,
     outcome: Option<String>,
     source: Option<String>,

@@ -41,7 +41,8 @@ Examples:
 On a repository, by any program that edits files in its working directory:
   cto init                                  write a contract to start from
   CTO_HARNESS_ALLOW_COMMAND=1 CTO_HARNESS_COMMAND_STAGE=3 \\
-    cto run --repo . --contract cto-task.yaml --engine command --stage 3 -- my-agent --some-flag
+    cto run -- my-agent --some-flag         by cto-task.yaml of this directory
+  cto run --repo DIR --contract F --engine codex    another repository, an installed agent
   cto export latest --patch change.patch    the sealed, checked change, to apply by hand")]
 pub(crate) struct Args {
     #[command(flatten)]

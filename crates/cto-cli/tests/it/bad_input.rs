@@ -41,7 +41,7 @@ fn words_that_name_nothing() {
         error(&["run", "r1-string-slugify", "--cheat", "../fake"]),
         "2 case_no_cheat"
     );
-    assert_eq!(error(&["run"]), "2 usage");
+    assert_eq!(error(&["run"]), "2 task_missing");
     assert_eq!(error(&["schema", "repot"]), "2 schema_unknown");
     assert_eq!(error(&["show", "latest"]), "2 run_unknown");
     assert_eq!(

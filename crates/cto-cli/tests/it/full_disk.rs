@@ -19,7 +19,7 @@ mount -t tmpfs -o {options} none "$CTO_HOME"
 export CTO_HARNESS_ALLOW_COMMAND=1 CTO_HARNESS_COMMAND_STAGE=2
 run="run tiny --cases cases --engine command"
 filled() {{ while [ "$(stat -f -c %a "$CTO_HOME")" -gt 64 ]; do :; done; }}
-latest() {{ ls "$CTO_HOME/harness-runs" | sort | tail -1; }}
+latest() {{ cd "$CTO_HOME/harness-runs" && grep -l '"backend":"command"' */events.normalized.jsonl | sort | tail -1 | cut -d/ -f1; }}
 "#
     );
     script(test_home, &format!("{tools}{text}"))
@@ -138,7 +138,7 @@ fn a_disk_that_others_fill_is_not_the_agents_fault() {
         r#"
 
 keep run $run -- sh -c 'echo new > a.txt; while [ "$(stat -f -c %a .)" -gt 64 ]; do :; done' &
-while ! grep -q backend.started "$CTO_HOME"/harness-runs/*/events.normalized.jsonl 2>/dev/null; do :; done
+while ! grep -q '"backend":"command".*backend.started' "$CTO_HOME"/harness-runs/*/events.normalized.jsonl 2>/dev/null; do :; done
 head -c 1G /dev/zero > "$CTO_HOME/others" || true
 wait
 rm "$CTO_HOME/others"

@@ -53,6 +53,25 @@ fn a_change_is_sealed_and_its_patch_applies_to_the_source_which_stayed_as_it_was
 }
 
 #[test]
+fn in_a_repository_its_own_contract_and_a_program_are_all_that_need_naming() {
+    let source = plain();
+    let contract = source.place.path("task.yaml");
+    fs::copy(contract, source.repo().join("cto-task.yaml")).unwrap();
+    let args = ["run", "--json", "--", "sh", "-ec", "echo new > src/a.txt"];
+    let mut command = source.place.command(&args);
+    command
+        .current_dir(source.repo())
+        .env("CTO_HARNESS_ALLOW_COMMAND", "1")
+        .env("CTO_HARNESS_COMMAND_STAGE", "3");
+    let report = Ran::of(command.output().unwrap()).expect(0).json();
+    assert_eq!(
+        (&report["backend"], &report["stage"]),
+        (&"command".into(), &3.into())
+    );
+    assert_eq!(report["changed_files"], serde_json::json!(["src/a.txt"]));
+}
+
+#[test]
 fn an_honest_change_may_remove_a_file_beside_its_tests() {
     let test = "import unittest\nfrom src.a import a\n\n\nclass T(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(a(), 2)\n";
     let source = Source::new(&[
@@ -299,7 +318,7 @@ fn what_is_not_there_or_not_ones_own_is_refused_by_name() {
         with(&["--engine", "command", "--stage", "2", "--", "true"]),
         "2 repository_needs_stage"
     );
-    assert_eq!(with(&["--", "true"]), "2 argv_unused");
+    assert_eq!(with(&["--engine", "fake", "--", "true"]), "2 argv_unused");
     assert_eq!(
         with(&["--engine", "acp", "--", "true"]),
         "2 lane_not_built_in"

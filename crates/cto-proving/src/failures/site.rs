@@ -268,6 +268,8 @@ fn case(fixture: &Fixture, name: &str, place: &Path) -> Result<Task, SiteError> 
     for (path, text) in table::FILES {
         put(&cases.join(name).join("workspace").join(path), text, 0o644)?;
     }
+    // What the lane is measured by.
+    put(&cases.join(name).join("fake/src/a.txt"), "new\n", 0o644)?;
     let catalog = Catalog { extra: Some(cases) };
     Ok(Task::Case(catalog.find(name)?))
 }

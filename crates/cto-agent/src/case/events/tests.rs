@@ -112,6 +112,20 @@ fn a_cut_an_overlong_and_a_broken_line_make_the_file_unreadable() {
 }
 
 #[test]
+fn a_file_that_does_not_begin_at_its_beginning_took_the_place_of_another() {
+    assert_eq!(words(OK).fault, None);
+    for gone in [1, 2, 10] {
+        let rest: Vec<&str> = OK.lines().skip(gone).collect();
+        let rest = format!("{}\n", rest.join("\n"));
+        assert_eq!(
+            words(&rest).fault,
+            Some(EventFileFault::Rewritten),
+            "{gone}"
+        );
+    }
+}
+
+#[test]
 fn a_phase_that_says_nothing_of_its_result_has_failed() {
     let line = r#"{"event":"phase_end","phase":"review","outcome":"completed"}"#;
     assert_eq!(

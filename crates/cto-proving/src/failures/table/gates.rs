@@ -101,6 +101,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
         stage: 4,
         // Without full confinement that stage is closed for this reason too.
         companions: &[
+            BlockerCode::ApprovalMissing,
             BlockerCode::BinaryNotAdmitted,
             BlockerCode::SandboxUnavailable,
         ],
@@ -120,6 +121,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
         stage_gate: Some("4"),
         stage: 4,
         companions: &[
+            BlockerCode::ApprovalMissing,
             BlockerCode::SourceNotAdmitted,
             BlockerCode::SandboxUnavailable,
         ],
@@ -139,6 +141,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
         env: MODEL,
         // The record of the model is unsigned, which that stage does not take either.
         companions: &[
+            BlockerCode::ApprovalMissing,
             BlockerCode::SourceNotAdmitted,
             BlockerCode::BinaryNotAdmitted,
             BlockerCode::ModelNotAdmitted,
