@@ -65,7 +65,13 @@ pub(crate) fn model_script(script: Script) -> ModelScript {
                 "git config --unset user.name; git config --unset user.email; git config user.useConfigOnly true",
             ),
         ],
-        _ => vec![mend],
+        Work::Mends
+        | Work::NoEnvelope
+        | Work::SleepsAfterCommit
+        | Work::TellsEverything
+        | Work::ForgesEvents
+        | Work::DeletesEvents
+        | Work::EditsTask => vec![mend],
     };
     implement.extend([run(MARK), run(COMMIT)]);
     implement.extend(match script.work {
@@ -76,10 +82,11 @@ pub(crate) fn model_script(script: Script) -> ModelScript {
         Work::EditsTask => Some(run(EDITED)),
         Work::Mends | Work::NoEnvelope | Work::SleepsFirst | Work::WithoutIdentity => None,
     });
-    implement.push(ScriptStep::Finish(match script.work {
-        Work::NoEnvelope => "All tests pass. The work is done.".to_owned(),
-        _ => envelope(&json!({"status": "completed", "summary": "mended",
-            "artifacts": {"filesChanged": ["strings.py"], "testsPassed": true}})),
+    implement.push(ScriptStep::Finish(if script.work == Work::NoEnvelope {
+        "All tests pass. The work is done.".to_owned()
+    } else {
+        envelope(&json!({"status": "completed", "summary": "mended",
+            "artifacts": {"filesChanged": ["strings.py"], "testsPassed": true}}))
     }));
     let verified = json!({"status": "completed", "summary": "verified",
         "rubric": {"role": "verifier", "categories": [category("edge-case-checked", "pass")]}});

@@ -24,6 +24,8 @@ pub(super) fn task(scene: &Scene, place: &Path) -> Result<Task, SiteError> {
                 &case_text(scene, &[]),
                 0o644,
             )?;
+            // What the agent is measured by.
+            put(&cases.join("redteam/fake/src/a.txt"), "new\n", 0o644)?;
             let catalog = Catalog { extra: Some(cases) };
             Task::Case(catalog.find("redteam")?)
         }

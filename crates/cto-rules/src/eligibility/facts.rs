@@ -208,6 +208,9 @@ pub struct Seen<T> {
     pub at: Utc,
 }
 
+/// The files of trust and what became of each, or why nobody can say.
+pub type TrustFiles = Result<Vec<(String, FileState)>, String>;
+
 /// What was looked up so far, one field for each probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LookedUp {
@@ -216,7 +219,7 @@ pub struct LookedUp {
     /// The ledger against its checkpoints, or why nobody can say.
     pub ledger: Option<Seen<Result<LedgerFacts, String>>>,
     /// The files of trust against the ledger, or why nobody can say.
-    pub trust: Option<Seen<Result<Vec<(String, FileState)>, String>>>,
+    pub trust: Option<Seen<TrustFiles>>,
     /// The lane's program, as it lies there; none where it is missing.
     pub program: Option<Seen<Option<ProgramSeen>>>,
     pub confinement: Option<Seen<Result<Confinement, String>>>,
@@ -232,7 +235,7 @@ pub struct LookedUp {
 pub enum Answer {
     EvidenceInterface(Result<(), String>),
     Ledger(Result<LedgerFacts, String>),
-    Trust(Result<Vec<(String, FileState)>, String>),
+    Trust(TrustFiles),
     Program(Option<ProgramSeen>),
     Confinement(Result<Confinement, String>),
     ModelEndpoint(EndpointState),
