@@ -83,6 +83,7 @@ fn run(place: &std::path::Path, review: &str, last: &str) -> RunResult {
     let cases = place.join("cases");
     put(&cases.join("dummy/case.yaml"), CASE);
     put(&cases.join("dummy/workspace/a.txt"), "old\n");
+    put(&cases.join("dummy/fake/a.txt"), "new\n");
     private(&place.join("home"));
     private(&place.join("config"));
     put(

@@ -174,6 +174,7 @@ fn a_lane_is_spoken_to_ended_when_it_says_so_and_its_files_are_kept() {
     let cases = place.path().join("cases");
     put(&cases.join("dummy/case.yaml"), CASE);
     put(&cases.join("dummy/workspace/a.txt"), "old\n");
+    put(&cases.join("dummy/fake/a.txt"), "new\n");
     let catalog = Catalog { extra: Some(cases) };
     let request = RunRequest {
         task: Task::Case(catalog.find("dummy").unwrap()),
