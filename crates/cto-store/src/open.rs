@@ -24,7 +24,7 @@ use crate::sql;
 /// Marks the file as ours, in the field that SQLite keeps for programs: "cto", and in its last byte the format.
 const APPLICATION: i64 = 0x6374_6f00;
 /// Raised when a database is laid out so differently that no step leads from one to the other.
-const FORMAT: i64 = 3;
+const FORMAT: i64 = 4;
 /// Schema steps; the version of a database is how many of them it has.
 const MIGRATIONS: &[&str] = &[include_str!(
     "../migrations/sqlite/0001_index_and_ledger.sql"

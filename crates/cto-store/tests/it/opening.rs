@@ -140,7 +140,7 @@ fn a_database_of_another_program_is_refused() {
 fn a_database_of_another_format_is_refused_and_left_as_it_was() {
     let (_dir, path) = home();
     store(&path).close().unwrap();
-    for format in [1, 2, 4] {
+    for format in [1, 2, 3, 5] {
         raw(
             &path,
             &format!("PRAGMA application_id = {}", 0x6374_6f00 | format),
@@ -148,7 +148,7 @@ fn a_database_of_another_format_is_refused_and_left_as_it_was() {
         .unwrap();
         let before = fs::read(&path).unwrap();
         assert!(
-            matches!(refusal(&path), StoreError::OtherFormat { found, known: 3, .. } if found == format)
+            matches!(refusal(&path), StoreError::OtherFormat { found, known: 4, .. } if found == format)
         );
         assert_eq!(fs::read(&path).unwrap(), before);
     }
