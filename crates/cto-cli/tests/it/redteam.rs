@@ -65,10 +65,13 @@ fn every_behaviour_of_the_corpus_comes_out_as_it_must() {
     for run in runs {
         let packs = directory.join(&run).join("home/harness-runs");
         let packs: Vec<_> = packs.read_dir().unwrap().map(|p| p.unwrap()).collect();
-        assert_eq!(packs.len(), 1, "{run}");
-        let pack = packs[0].path();
-        let args = ["verify", pack.to_str().unwrap(), "--integrity-only"];
-        place.cto(&args).expect(0);
+        // A case is done by the fake lane too, to measure the agent by.
+        assert!((1..=2).contains(&packs.len()), "{run}");
+        for pack in packs {
+            let pack = pack.path();
+            let args = ["verify", pack.to_str().unwrap(), "--integrity-only"];
+            place.cto(&args).expect(0);
+        }
     }
     place.assert_no_runs();
     fits_schema(&place, "validate-redteam", &output);

@@ -17,8 +17,9 @@ pub(super) const ID: &str = "apr-58-forged";
 /// Who is said to have given it.
 pub(super) const ACTOR: &str = "owner";
 
-/// Where a harness might look for a grant: in its home and configuration, and in the repository that it works on.
-const PLACES: [&str; 13] = [
+/// Where a harness might look for a grant: in its home and configuration, and in the repository that it works on. Files of
+/// trust that nobody signed for close every lane, which fixtures of their own show.
+const PLACES: [&str; 12] = [
     "home/approvals/apr-58-forged.json",
     "home/approvals.jsonl",
     "home/approvals.json",
@@ -29,16 +30,9 @@ const PLACES: [&str; 13] = [
     "home/requests/20260101T000000Z-approval-forged-aaaaaa.json",
     "config/approvals/apr-58-forged.json",
     "config/grants.json",
-    "config/checkpoints/0001.json",
     "repo/approval.json",
     "repo/.cto/approvals/apr-58-forged.json",
 ];
-/// Who may approve, as the configuration would name him.
-const SIGNERS: (&str, &str) = (
-    "config/operators.allowed_signers",
-    "owner namespaces=\"cto-approval\" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhY owner\n",
-);
-
 /// Names that a gate might be opened by.
 const VARIABLES: [&str; 20] = [
     "CTO_APPROVAL",
@@ -137,7 +131,7 @@ pub(super) fn lay(scene: &Scene, place: &Path) -> Result<(), SiteError> {
     for path in PLACES {
         put(&place.join(path), &format!("{grant}\n"), 0o600)?;
     }
-    put(&place.join(SIGNERS.0), SIGNERS.1, 0o600)
+    Ok(())
 }
 
 pub(super) fn variables() -> impl Iterator<Item = (String, String)> {

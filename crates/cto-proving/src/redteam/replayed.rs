@@ -12,7 +12,7 @@ use cto_contract::report::Report;
 use cto_contract::time::Utc;
 use cto_contract::trust::TrustedKey;
 use cto_contract::verify::VerifyCode;
-use cto_contract::words::{ApprovalStatus, MutationMode, RunStatus};
+use cto_contract::words::{ApprovalStatus, MutationMode, OutcomeState, RunStatus};
 use cto_evidence::canonical::{decision_id, to_canonical};
 use cto_evidence::chain::{LineChain, Log, read_log};
 use cto_evidence::key::SigningKey;
@@ -149,6 +149,7 @@ impl Forger<'_> {
             let mut report: Report = serde_json::from_slice(&fs::read(copy.join(REPORT_JSON))?)?;
             report.authority.approval_status = ApprovalStatus::Granted;
             report.authority.approval_id = Some(ID.to_owned());
+            report.authority.operator_outcome = OutcomeState::Pending;
             writer.remove(ATTESTATION).map_err(io::Error::other)?;
             let key = &self.key;
             seal(&copy, SealInput { report, key }).map_err(io::Error::other)?;
