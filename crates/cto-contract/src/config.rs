@@ -164,9 +164,6 @@ pub struct ProviderConfig {
     /// The program, with its arguments, that prints the base URL of the endpoint, where no environment variable names it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base_url_command: Vec<String>,
-    /// Asks the model one small question before a run is let start.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub preflight: bool,
     /// What its models cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<PriceList>,

@@ -141,6 +141,15 @@ wire_enum! {
     }
 }
 
+wire_enum! {
+    /// Which requests a fault meets.
+    pub enum FaultScope {
+        Every = "every",
+        /// Those that offer tools: an agent at work. A small question before its start is answered well.
+        AtWork = "at-work",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

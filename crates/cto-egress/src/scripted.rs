@@ -1,8 +1,8 @@
 //! A model that does what a script says: for trying every lane with no account, and for every fault that a provider can have.
 //!
 //! Stateless: the step of the script is the number of tool results in a request, so a request that is sent again gets the
-//! same answer again. The first part of the path may name a fault (`/401/v1/…`). It listens on loopback alone, has no key
-//! and asks for none.
+//! same answer again. The first part of the path may name a fault (`/401/v1/…`), and before it may stand whom it meets
+//! (`/at-work/401/v1/…`). It listens on loopback alone, has no key and asks for none.
 
 mod conduct;
 mod heard;
@@ -18,7 +18,7 @@ use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-use cto_contract::model_script::{ModelFault, ModelScript};
+use cto_contract::model_script::{FaultScope, ModelFault, ModelScript};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::socket::StopSign;
@@ -34,6 +34,8 @@ pub struct ScriptedOptions {
     pub script: ModelScript,
     /// For requests whose path names no fault of its own.
     pub fault: ModelFault,
+    /// Which of these it meets.
+    pub scope: FaultScope,
     /// Where requests are written down, a JSON object a line, without their headers.
     pub record: Option<Box<dyn Write + Send>>,
 }
@@ -50,6 +52,7 @@ pub struct ScriptedModel {
 struct Served {
     play: Play,
     fault: ModelFault,
+    scope: FaultScope,
     record: Option<Mutex<Recorder>>,
     stop: StopSign,
 }
@@ -69,6 +72,7 @@ impl ScriptedModel {
         let served = Arc::new(Served {
             play: Play::of(&options.script),
             fault: options.fault,
+            scope: options.scope,
             record: options
                 .record
                 .map(|to| Mutex::new(Recorder { to, count: 0 })),
@@ -93,6 +97,13 @@ impl ScriptedModel {
     #[must_use]
     pub fn base_url(&self, fault: ModelFault) -> String {
         format!("http://{}/{fault}/v1", self.address)
+    }
+
+    /// The same with a fault that only an agent at work meets.
+    #[must_use]
+    pub fn base_url_at_work(&self, fault: ModelFault) -> String {
+        let scope = FaultScope::AtWork;
+        format!("http://{}/{scope}/{fault}/v1", self.address)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use cto_contract::blocker::BlockerCode as Code;
-use cto_contract::model_script::ModelFault;
+use cto_contract::model_script::{FaultScope, ModelFault};
 use cto_contract::words::{FaultClass, Lane, RunStatus};
 
 /// The lanes of the table.
@@ -15,9 +15,11 @@ pub const LANES: &[Lane] = &[Lane::Codex, Lane::Pi, Lane::Claude];
 /// Who answers for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
-    Scripted(ModelFault),
+    Scripted(ModelFault, FaultScope),
     /// Nobody listens there.
     Nobody,
+    /// It answers the question before the start, and then nobody listens there any more.
+    Leaves,
 }
 
 /// What the model has the agent do.
@@ -49,18 +51,30 @@ pub struct FaultRow {
 const PLAIN: FaultRow = FaultRow {
     name: "ok",
     what: "the model answers and the agent does its work",
-    provider: Provider::Scripted(ModelFault::Ok),
+    provider: Provider::Scripted(ModelFault::Ok, FaultScope::Every),
     script: Script::Works,
     behaviour: None,
     wall_seconds: 60,
     is_real: false,
 };
 
+/// The provider answers the question before the start, and fails the agent at work.
 const fn provider(name: &'static str, what: &'static str, fault: ModelFault) -> FaultRow {
     FaultRow {
         name,
         what,
-        provider: Provider::Scripted(fault),
+        provider: Provider::Scripted(fault, FaultScope::AtWork),
+        ..PLAIN
+    }
+}
+
+/// The provider fails from the first question on.
+const fn preflight(name: &'static str, what: &'static str, fault: ModelFault) -> FaultRow {
+    FaultRow {
+        name,
+        what,
+        provider: Provider::Scripted(fault, FaultScope::Every),
+        wall_seconds: SHORT,
         ..PLAIN
     }
 }
@@ -85,8 +99,50 @@ pub const ROWS: &[FaultRow] = &[
     },
     FaultRow {
         provider: Provider::Nobody,
-        name: "refused",
+        name: "refused, before the start",
         what: "nobody listens where the model should be",
+        ..PLAIN
+    },
+    preflight(
+        "hang, before the start",
+        "the model never answers the one question",
+        ModelFault::Hang,
+    ),
+    preflight(
+        "cut, before the start",
+        "the answer to the one question breaks off",
+        ModelFault::Cut,
+    ),
+    preflight(
+        "401, before the start",
+        "the provider refuses the key",
+        ModelFault::Unauthorized,
+    ),
+    preflight(
+        "500, before the start",
+        "the provider is broken",
+        ModelFault::ServerError,
+    ),
+    preflight(
+        "reasoning-only, before the start",
+        "the model answers the one question with reasoning alone",
+        ModelFault::ReasoningOnly,
+    ),
+    preflight(
+        "another model, before the start",
+        "another model answers the one question",
+        ModelFault::AnotherModel,
+    ),
+    FaultRow {
+        name: "slow",
+        what: "the answers come a few bytes at a time, that to the one question too",
+        provider: Provider::Scripted(ModelFault::Drip, FaultScope::Every),
+        ..PLAIN
+    },
+    FaultRow {
+        provider: Provider::Leaves,
+        name: "refused",
+        what: "nobody listens any more where the model was",
         ..PLAIN
     },
     FaultRow {
@@ -196,6 +252,19 @@ pub const ROWS: &[FaultRow] = &[
     ),
 ];
 
+impl FaultRow {
+    /// Whether the fault shows before anything of the lane is started.
+    pub fn is_before_the_start(&self) -> bool {
+        match self.provider {
+            Provider::Nobody => true,
+            Provider::Leaves | Provider::Scripted(_, FaultScope::AtWork) => false,
+            Provider::Scripted(fault, FaultScope::Every) => {
+                !matches!(fault, ModelFault::Ok | ModelFault::Drip)
+            }
+        }
+    }
+}
+
 /// What a run must come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
@@ -233,7 +302,18 @@ pub fn expected(lane: Lane, row: &FaultRow) -> Option<Expected> {
         return None;
     }
     Some(match row.name {
-        "ok" | "daemon left behind" | "newer events" => PASS,
+        "ok" | "slow" | "daemon left behind" | "newer events" => PASS,
+        "401, before the start" => blocked(Code::ProviderAuthUnavailable),
+        "reasoning-only, before the start" => blocked(Code::ProviderReasoningOnly),
+        // Nothing of the run's own time was used: the provider is not there.
+        "refused, before the start"
+        | "hang, before the start"
+        | "cut, before the start"
+        | "500, before the start" => blocked(Code::ProviderUnavailable),
+        "another model, before the start" => Expected {
+            fault: FaultClass::Operator,
+            ..blocked(Code::ModelAdmissionMismatch)
+        },
         "hang" | "stall" | "endless output" | "ignores SIGTERM" => blocked(Code::Timeout),
         "401" => blocked(Code::ProviderAuthUnavailable),
         "reasoning-only" => blocked(Code::ProviderReasoningOnly),
@@ -255,7 +335,8 @@ const HEAD: &str = "\
 # What becomes of a run when something goes wrong
 
 Each row is tried with each lane's double, for real, under confinement; those marked * also with the program itself. The
-doubles tell what the pinned programs were recorded telling (`crates/cto-proving/recordings/`).
+doubles tell what the pinned programs were recorded telling (`crates/cto-proving/recordings/`). Before the start the model is
+asked one small question: where it fails that, nothing of the lane is started. In all other rows it answers it well.
 
 This page is made from the table in the code (`cargo run -p cto-proving --example lane-faults-page`), and a test compares it
 with it.

@@ -156,7 +156,7 @@ fn asked(question: &Question<'_>, authority: Authority, at: Utc) -> Asked {
         approval: question.approval.clone(),
         unmeterable: Vec::new(),
         auth_bridge: None,
-        asks_model: false,
+        asks_model: question.reach != Reach::Plan,
         confinement_by_trial: chosen.is_ok_and(|chosen| chosen.is_known_by_trial()),
         at,
     }
@@ -168,8 +168,6 @@ fn about_the_pair(question: &Question<'_>, facts: &mut Facts) {
     let pair = admissions.admitted_pair();
     let harness = question.harness;
     facts.asked.unmeterable = model::unmeterable(harness, question.limits, pair);
-    let asks = pair.is_some_and(|(provider, _)| model::has_preflight(harness, provider));
-    facts.asked.asks_model = asks && question.reach != Reach::Plan;
     facts.asked.auth_bridge =
         pair.and_then(|(provider, _)| model::auth_bridge(harness, question.lane, provider));
 }

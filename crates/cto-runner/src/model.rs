@@ -201,11 +201,6 @@ fn keys(
     Ok(keys)
 }
 
-/// Whether the provider's settings want the model asked before a start.
-pub(crate) fn has_preflight(harness: &Harness, provider: &str) -> bool {
-    settings_of(harness, provider).preflight
-}
-
 /// Asks the model one small question.
 pub(crate) fn probe(
     opened: &Opened,

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use cto_contract::document;
-use cto_contract::model_script::{ModelFault, ModelScript, ScriptSchema, ScriptStep};
+use cto_contract::model_script::{FaultScope, ModelFault, ModelScript, ScriptSchema, ScriptStep};
 use cto_contract::outputs::{ScriptedModelOutput, ScriptedModelTag};
 use cto_egress::{SCRIPTED_MODEL, ScriptedModel, ScriptedOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -33,7 +33,8 @@ enum Command {
 /// Speaks chat completions, responses and Anthropic messages, so that any agent can be tried without an account. It has
 /// the agent run commands through the agent's own shell tool, one step of the script after the other: the step is the
 /// number of tool results in a request, so asking again changes nothing. A first part of the path names a fault
-/// (`http://127.0.0.1:PORT/401/v1`), for trying what becomes of a run when a provider fails.
+/// (`http://127.0.0.1:PORT/401/v1`), for trying what becomes of a run when a provider fails; `/at-work/401/v1` lets it
+/// fail only once the agent works.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 A script:
@@ -60,6 +61,9 @@ struct Scripted {
     /// What is wrong with every answer whose path names nothing else
     #[arg(long, value_name = "FAULT", default_value = "ok")]
     fault: ModelFault,
+    /// Let only an agent at work meet it: the question before its start, which offers no tools, is answered well
+    #[arg(long)]
+    at_work: bool,
     /// Write every request down, a JSON object a line
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -92,11 +96,16 @@ fn scripted(args: &Scripted, session: &Session) -> Outcome {
     // Before it listens: a signal right after the address was printed must not be lost.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
         .map_err(|e| Failure::io("signals_unavailable", "signals can't be heard", &e))?;
+    let scope = match args.at_work {
+        true => FaultScope::AtWork,
+        false => FaultScope::Every,
+    };
     let model = ScriptedModel::start(
         args.port,
         ScriptedOptions {
             script,
             fault: args.fault,
+            scope,
             record: record.transpose()?,
         },
     )
@@ -114,6 +123,7 @@ fn scripted(args: &Scripted, session: &Session) -> Outcome {
         messages_base_url: format!("http://{}", model.address()),
         model: SCRIPTED_MODEL.to_owned(),
         fault: args.fault,
+        scope,
         faults: ModelFault::ALL.to_vec(),
     };
     if session.printer.json {

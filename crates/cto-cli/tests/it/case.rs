@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use cto_contract::model_script::{ModelFault, ModelScript, ScriptSchema, ScriptStep};
+use cto_contract::model_script::{FaultScope, ModelFault, ModelScript, ScriptSchema, ScriptStep};
 use cto_egress::{ScriptedModel, ScriptedOptions};
 use cto_proving::case_lane::{ADAPTER_CHECKS, FAULTS};
 use serde_json::{Value, json};
@@ -77,6 +77,7 @@ impl LoopPlace {
                     scenes: Vec::new(),
                 },
                 fault: ModelFault::Ok,
+                scope: FaultScope::Every,
                 record: None,
             },
         )

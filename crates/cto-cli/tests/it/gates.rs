@@ -82,7 +82,12 @@ fn what_a_route_does_not_look_at_is_unknown_and_selects_nobody() {
     );
     assert_eq!(
         gates(&routed, "unknown"),
-        ["repository", "start_tree_clean", "model_access"]
+        [
+            "repository",
+            "start_tree_clean",
+            "model_access",
+            "model_answer"
+        ]
     );
     let page = route(&source, &["--repo", "repo"]).expect(0).out;
     assert!(page.contains("not decided, asked for"), "{page}");

@@ -1,10 +1,11 @@
 //! The fault table, run for real with the doubles: every row of every lane.
 
 use std::collections::BTreeSet;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use cto_contract::model_script::ModelFault;
+use cto_contract::model_script::{FaultScope, ModelFault};
 use cto_contract::words::Lane;
 use cto_proving::doubles::{self, streams::recording};
 use cto_proving::lane_faults::{FaultRow, Provider, ROWS, Script, expected};
@@ -56,8 +57,10 @@ fn outcome(doubles: &Doubles, row: &FaultRow) -> (String, Value, LanePlace) {
         Script::EditsOutside => OUTSIDE,
     });
     let url = match row.provider {
-        Provider::Scripted(fault) => model.base_url(fault),
+        Provider::Scripted(fault, FaultScope::Every) => model.base_url(fault),
+        Provider::Scripted(fault, FaultScope::AtWork) => model.base_url_at_work(fault),
         Provider::Nobody => nobody(),
+        Provider::Leaves => leaves_after_one(model.address()),
     };
     let dir = at.place.path("cases/tried");
     write(&dir.join("workspace/a.txt"), "before\n");
@@ -78,8 +81,27 @@ fn outcome(doubles: &Doubles, row: &FaultRow) -> (String, Value, LanePlace) {
 
 /// An address where nobody listens: it was free a moment ago.
 fn nobody() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}/v1", listener.local_addr().unwrap())
+}
+
+/// An address that takes one connection to the model, and then nobody listens there any more.
+fn leaves_after_one(model: SocketAddr) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut near, _) = listener.accept().unwrap();
+        drop(listener);
+        let mut far = TcpStream::connect(model).unwrap();
+        let (mut back, mut from) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+        let answers = std::thread::spawn(move || {
+            std::io::copy(&mut from, &mut back).ok();
+            back.shutdown(Shutdown::Both).ok();
+        });
+        std::io::copy(&mut near, &mut far).ok();
+        answers.join().unwrap();
+    });
+    url
 }
 
 fn whole_table(lane: Lane) {
@@ -119,6 +141,10 @@ fn one(doubles: &Doubles, row: &FaultRow) -> Option<String> {
             row.name, report["blockers"]
         ));
     }
+    let is_started = report["backend_process_started"] == true;
+    if is_started == row.is_before_the_start() {
+        return Some(format!("{}: started: {is_started}", row.name));
+    }
     let verified = at.verify(&report);
     if verified.code != Some(0) {
         return Some(format!("{}: {}{}", row.name, verified.out, verified.err));
@@ -150,10 +176,7 @@ fn every_fault_of_claude_has_its_verdict() {
 
 #[test]
 fn a_good_run_shows_tokens_identity_and_nothing_of_the_endpoint() {
-    let row = ROWS
-        .iter()
-        .find(|row| row.provider == Provider::Scripted(ModelFault::Ok))
-        .unwrap();
+    let row = ROWS.iter().find(|row| row.name == "ok").unwrap();
     for lane in [Lane::Codex, Lane::Pi, Lane::Claude] {
         let (told, report, at) = outcome(&Doubles::new(lane), row);
         assert_eq!(told, "pass none none", "{report:#}");

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cto_contract::model_script::ModelFault;
+use cto_contract::model_script::{FaultScope, ModelFault};
 use cto_contract::words::Lane;
 use cto_egress::{ScriptedModel, ScriptedOptions};
 use serde_json::Value;
@@ -15,6 +15,7 @@ pub(crate) fn scripted(steps: &str) -> ScriptedModel {
     let options = ScriptedOptions {
         script: cto_contract::document::read("script.yaml", script.as_bytes()).unwrap(),
         fault: ModelFault::Ok,
+        scope: FaultScope::Every,
         record: None,
     };
     ScriptedModel::start(0, options).unwrap()

@@ -94,7 +94,10 @@ const AGENT: &str = r#"
 import json, os, sys, urllib.request
 base = os.environ["OPENAI_BASE_URL"]
 def ask(stream):
-    body = json.dumps({"model": "qwen-test", "stream": stream, "messages": [{"role": "user", "content": "a word"}]})
+    shell = {"type": "function", "function": {"name": "shell", "parameters": {"type": "object", "properties": {
+        "command": {"type": "string"}}}}}
+    body = json.dumps({"model": "qwen-test", "stream": stream, "messages": [{"role": "user", "content": "a word"}],
+        "tools": [shell]})
     request = urllib.request.Request(base + "/chat/completions", body.encode(), {
         "Content-Type": "application/json", "Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]})
     with urllib.request.urlopen(request) as answer:
@@ -216,7 +219,9 @@ print("base", base)
     let seen = (&report["sandbox"]["provider"], &report["sandbox"]["class"]);
     assert_eq!(seen, (&provider.name.into(), &"full".into()));
     let asked = model.asked();
-    assert_eq!(asked.len(), 2);
+    // The first question is the harness's own, before the start.
+    assert_eq!(asked.len(), 3);
+    assert!(asked[0].contains("ready") && asked[0].contains("\"max_tokens\":1024"));
     for request in asked {
         assert!(request.starts_with("POST /hidden-path/v1/chat/completions HTTP/1.1\r\n"));
         assert!(request.contains(&format!("Authorization: Bearer {KEY}\r\n")));
@@ -425,7 +430,11 @@ fn relay(provider: &Provider) {
     assert_eq!((code, blockers), (ended, attempted), "{report:#}");
     assert_eq!(report["forbidden_actions_attempted"], actions);
     assert_eq!(report["changed_files"], serde_json::json!(["src/a.txt"]));
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(
+        model.asked().len(),
+        2,
+        "one before the start, and one of its own"
+    );
     let out = fs::read_to_string(source.pack(&report).join("backend/stdout.log")).unwrap();
     insta::allow_duplicates! {
     insta::assert_snapshot!(out, @"

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cto_contract::model_script::ModelFault;
+use cto_contract::model_script::{FaultScope, ModelFault};
 use serde_json::Value;
 
 use crate::model::{run, source};
@@ -24,6 +24,7 @@ fn what_the_provider_did_wrong_is_not_the_agents_fault_and_nothing_is_judged() {
         cto_egress::ScriptedOptions {
             script: cto_contract::document::read("script.yaml", script.as_bytes()).unwrap(),
             fault: ModelFault::Ok,
+            scope: FaultScope::Every,
             record: None,
         },
     )
@@ -51,7 +52,7 @@ fn what_the_provider_did_wrong_is_not_the_agents_fault_and_nothing_is_judged() {
             "provider-reasoning-only.txt",
         ),
     ] {
-        let (code, blockers, report) = run(&source, &scripted.base_url(fault), FORGIVING);
+        let (code, blockers, report) = run(&source, &scripted.base_url_at_work(fault), FORGIVING);
         assert_eq!(
             (code, blockers),
             (3, vec![blocker.to_owned()]),

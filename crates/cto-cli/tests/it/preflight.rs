@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cto_contract::model_script::ModelFault;
+use cto_contract::model_script::{FaultScope, ModelFault};
 use serde_json::Value;
 
 use crate::model::{config, run, source};
@@ -16,6 +16,7 @@ fn scripted() -> cto_egress::ScriptedModel {
     let options = cto_egress::ScriptedOptions {
         script,
         fault: ModelFault::Ok,
+        scope: FaultScope::Every,
         record: None,
     };
     cto_egress::ScriptedModel::start(0, options).unwrap()
@@ -24,7 +25,6 @@ fn scripted() -> cto_egress::ScriptedModel {
 #[test]
 fn a_provider_that_fails_one_question_blocks_by_name_before_anything_starts() {
     let (model, source) = (scripted(), source());
-    config(&source, "providers: {local: {preflight: true}}\n");
     for (fault, blocker, reason, marker) in [
         (
             ModelFault::Unauthorized,

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cto_contract::model_script::ModelFault;
+use cto_contract::model_script::{FaultScope, ModelFault};
 use cto_contract::words::Lane;
 use cto_proving::doubles::streams::recording;
 use cto_proving::lane_faults::{Provider, ROWS, Script, expected};
@@ -182,7 +182,7 @@ fn changes_a_real_project(lane: Lane) {
 fn fails_by_name(lane: Lane) {
     let Some(program) = program(lane) else { return };
     for row in ROWS.iter().filter(|row| row.is_real && row.name != "ok") {
-        let Provider::Scripted(fault) = row.provider else {
+        let Provider::Scripted(fault, scope) = row.provider else {
             continue;
         };
         let model = scripted(match row.script {
@@ -209,7 +209,10 @@ fn fails_by_name(lane: Lane) {
         let cases = at.place.path("cases");
         let (_, report) = at.run(
             2,
-            &model.base_url(fault),
+            &match scope {
+                FaultScope::Every => model.base_url(fault),
+                FaultScope::AtWork => model.base_url_at_work(fault),
+            },
             &["tried", "--cases", cases.to_str().unwrap()],
         );
         let wanted = expected(lane, row).unwrap();

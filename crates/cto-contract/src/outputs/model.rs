@@ -1,6 +1,6 @@
 //! `cto model scripted`.
 
-use crate::model_script::ModelFault;
+use crate::model_script::{FaultScope, ModelFault};
 
 outputs! {
     /// `cto model scripted`: printed once it listens.
@@ -12,6 +12,8 @@ outputs! {
         pub model: String,
         /// What is wrong with every answer.
         pub fault: ModelFault,
+        /// Which requests it meets.
+        pub scope: FaultScope,
         /// What can be chosen by the first part of the path.
         pub faults: Vec<ModelFault>,
     }

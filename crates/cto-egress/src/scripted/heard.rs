@@ -1,6 +1,6 @@
 //! What a request asks of the scripted model. No I/O.
 
-use cto_contract::model_script::ModelFault;
+use cto_contract::model_script::{FaultScope, ModelFault};
 use serde_json::Value;
 
 use super::wire::Wire;
@@ -14,15 +14,16 @@ pub(super) enum Asked {
     Nothing,
 }
 
-/// Reads a method and a target: `[/FAULT][/v1]/PATH[?QUERY]`.
-pub(super) fn route(method: &str, target: &str) -> (Option<ModelFault>, Asked) {
+/// A fault, and which requests it meets.
+pub(super) type Fault = (ModelFault, FaultScope);
+
+/// Reads a method and a target: `[[/SCOPE]/FAULT][/v1]/PATH[?QUERY]`.
+pub(super) fn route(method: &str, target: &str) -> (Option<Fault>, Asked) {
     let path = target.split('?').next().unwrap_or_default();
-    let (fault, path) = match path.strip_prefix('/').and_then(|rest| rest.split_once('/')) {
-        Some((first, rest)) => match first.parse::<ModelFault>() {
-            Ok(fault) => (Some(fault), &path[path.len() - rest.len() - 1..]),
-            Err(_) => (None, path),
-        },
-        None => (None, path),
+    let (scope, below_scope) = first_part::<FaultScope>(path);
+    let (fault, path) = match first_part::<ModelFault>(below_scope) {
+        (Some(fault), rest) => (Some((fault, scope.unwrap_or(FaultScope::Every))), rest),
+        (None, _) => (None, path),
     };
     let below = path.strip_prefix("/v1").unwrap_or(path);
     let asked = match (method, below) {
@@ -32,6 +33,16 @@ pub(super) fn route(method: &str, target: &str) -> (Option<ModelFault>, Asked) {
         _ => Asked::Nothing,
     };
     (fault, asked)
+}
+
+/// Takes the first part of a path off, if it is such a word.
+fn first_part<W: std::str::FromStr>(path: &str) -> (Option<W>, &str) {
+    let parts = path.strip_prefix('/').and_then(|rest| rest.split_once('/'));
+    let word = parts.and_then(|(first, rest)| Some((first.parse().ok()?, rest)));
+    match word {
+        Some((word, rest)) => (Some(word), &path[path.len() - rest.len() - 1..]),
+        None => (None, path),
+    }
 }
 
 /// The model that a request names.
@@ -96,7 +107,11 @@ mod tests {
     fn the_path_names_the_wire_and_maybe_a_fault() {
         let told = |method: &str, target: &str| {
             let (fault, asked) = route(method, target);
-            let fault = fault.map_or("-", ModelFault::as_str);
+            let fault = match fault {
+                None => "-".to_owned(),
+                Some((fault, FaultScope::Every)) => fault.to_string(),
+                Some((fault, scope)) => format!("{scope} {fault}"),
+            };
             match asked {
                 Asked::Answer(wire) => format!("{fault} {wire:?}"),
                 other @ (Asked::CountTokens | Asked::Models | Asked::Nothing) => {
@@ -113,6 +128,9 @@ mod tests {
             ("GET", "/drip/v1/models", "drip Models"),
             ("GET", "/v1/responses", "- Nothing"),
             ("POST", "/bad/v1/responses", "- Nothing"),
+            ("POST", "/at-work/401/v1/messages", "at-work 401 Messages"),
+            ("POST", "/every/hang/v1/messages", "hang Messages"),
+            ("POST", "/at-work/v1/messages", "- Nothing"),
             ("POST", "/", "- Nothing"),
         ];
         for (method, target, expected) in cases {

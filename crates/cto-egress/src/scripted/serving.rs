@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use cto_contract::model_script::ModelFault;
+use cto_contract::model_script::{FaultScope, ModelFault};
 use rustix::event::PollFlags;
 use serde_json::{Value, json};
 
@@ -59,8 +59,13 @@ impl<'s> Visit<'s> {
             return self.send(400, JSON, b"{}");
         };
         let (by_path, asked) = heard::route(&request.method, &request.target);
-        let fault = by_path.unwrap_or(self.served.fault);
-        self.record(&request, fault, asked)?;
+        let (fault, scope) = by_path.unwrap_or((self.served.fault, self.served.scope));
+        let tools = tool::tool_names(&request.body);
+        let fault = match scope {
+            FaultScope::AtWork if tools.is_empty() => ModelFault::Ok,
+            FaultScope::AtWork | FaultScope::Every => fault,
+        };
+        self.record(&request, (fault, asked), &tools)?;
         if request.wants_upgrade {
             return self.send(426, "text/plain", b"plain HTTP only\n");
         }
@@ -288,7 +293,12 @@ impl<'s> Visit<'s> {
         }
     }
 
-    fn record(&self, request: &Request, fault: ModelFault, asked: Asked) -> io::Result<()> {
+    fn record(
+        &self,
+        request: &Request,
+        (fault, asked): (ModelFault, Asked),
+        tools: &[String],
+    ) -> io::Result<()> {
         let Some(record) = &self.served.record else {
             return Ok(());
         };
@@ -304,7 +314,7 @@ impl<'s> Visit<'s> {
             "target": request.target,
             "fault": fault.as_str(),
             "step": step,
-            "tools": tool::tool_names(&request.body),
+            "tools": tools,
             "body": request.body,
         });
         writeln!(record.to, "{line}")?;

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 use cto_contract::document;
-use cto_contract::model_script::{ModelFault, ModelScript};
+use cto_contract::model_script::{FaultScope, ModelFault, ModelScript};
 use cto_egress::parsing::Chunked;
 use cto_egress::{ScriptedModel, ScriptedOptions};
 use serde_json::{Value, json};
@@ -34,6 +34,7 @@ fn model(fault: ModelFault, record: Option<Kept>) -> ScriptedModel {
         ScriptedOptions {
             script,
             fault,
+            scope: FaultScope::Every,
             record,
         },
     )

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use cto_contract::document;
-use cto_contract::model_script::{ModelFault, ModelScript};
+use cto_contract::model_script::{FaultScope, ModelFault, ModelScript};
 use cto_contract::words::Wire;
 use cto_egress::{Deadlines, ScriptedModel, ScriptedOptions, Terms, Traffic};
 
@@ -18,6 +18,7 @@ fn scripted() -> ScriptedModel {
     let options = ScriptedOptions {
         script,
         fault: ModelFault::Ok,
+        scope: FaultScope::Every,
         record: None,
     };
     ScriptedModel::start(0, options).unwrap()

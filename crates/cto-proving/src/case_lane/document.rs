@@ -33,7 +33,6 @@ pub fn document() -> String {
             let started = match row.started {
                 Started::Yes => "yes",
                 Started::No => "no",
-                Started::Either => "it depends on when the fault shows",
             };
             let (name, what) = (row.name, row.situation);
             writeln!(page, "| `{name}` | {what} | {} | {started} |", verdict(row)).ok();
@@ -46,15 +45,9 @@ fn verdict(row: &Row) -> String {
     let Some(code) = row.blocker else {
         return RunStatus::Pass.to_string();
     };
-    let (before, after) = (
-        row.status(Moment::BeforeStart),
-        row.status(Moment::AfterStart),
-    );
-    let status = match row.started {
-        Started::No => before.to_string(),
-        Started::Yes => after.to_string(),
-        Started::Either if before == after => after.to_string(),
-        Started::Either => format!("{before} before the start, {after} after it"),
-    };
+    let status = row.status(match row.started {
+        Started::No => Moment::BeforeStart,
+        Started::Yes => Moment::AfterStart,
+    });
     format!("{status}, `{code}`, {}", row.fault_class)
 }

@@ -75,7 +75,6 @@ fn verdict(row: &Row, report: &Report) -> Vec<String> {
     let is_as_expected = match row.started {
         Started::Yes => is_started,
         Started::No => !is_started,
-        Started::Either => true,
     };
     if !is_as_expected {
         wrong.push(format!("case_process_started is {is_started}"));

@@ -1,7 +1,7 @@
 //! All rows: what of the site differs, and what the pack must show. All of it is data.
 
 use cto_contract::blocker::{BlockerCode as Code, Moment};
-use cto_contract::model_script::ModelFault;
+use cto_contract::model_script::{FaultScope, ModelFault};
 use cto_contract::words::{FaultClass, RunStatus};
 
 use super::script::{Review, Script, Work};
@@ -21,6 +21,8 @@ pub struct Row {
     pub(crate) script: Script,
     /// What is wrong with the model's answers.
     pub(crate) fault: ModelFault,
+    /// Whether the question before the start meets it too.
+    pub(crate) scope: FaultScope,
     pub(crate) endpoint: Endpoint,
     pub(crate) admission: Admission,
     /// The pair that the environment asks for.
@@ -42,8 +44,6 @@ pub struct Row {
 pub enum Started {
     Yes,
     No,
-    /// The fault of a provider shows before the start or after it.
-    Either,
 }
 
 impl Row {
@@ -100,6 +100,7 @@ const PASS: Row = Row {
         review: Review::Accepts,
     },
     fault: ModelFault::Ok,
+    scope: FaultScope::Every,
     endpoint: Endpoint::Scripted,
     admission: Admission::Admitted,
     asked: (PROVIDER, MODEL),
@@ -229,7 +230,6 @@ pub const ADAPTER_CHECKS: &[Row] = &[
         situation: "the model only thinks",
         fault: ModelFault::ReasoningOnly,
         blocker: Some(Code::ProviderReasoningOnly),
-        started: Started::Either,
         ..BLOCKED
     },
     Row {
@@ -296,15 +296,17 @@ pub const ADAPTER_CHECKS: &[Row] = &[
     },
 ];
 
+/// The model answers the question before the start, and fails Case at work.
 const fn model(name: &'static str, situation: &'static str, fault: ModelFault, code: Code) -> Row {
     Row {
         name,
         situation,
         fault,
+        scope: FaultScope::AtWork,
         // A provider is silent after a quarter of it.
         timeout_seconds: 20,
         blocker: Some(code),
-        started: Started::Either,
+        started: Started::Yes,
         ..BLOCKED
     }
 }
@@ -461,7 +463,6 @@ pub const FAULTS: &[Row] = &[
         situation: "nobody listens at the endpoint",
         endpoint: Endpoint::Dead,
         blocker: Some(Code::ProviderUnavailable),
-        started: Started::Either,
         ..BLOCKED
     },
     model(
@@ -471,12 +472,12 @@ pub const FAULTS: &[Row] = &[
         Code::ProviderReasoningOnly,
     ),
     Row {
-        name: "another-model",
-        situation: "another model answers",
-        fault: ModelFault::AnotherModel,
-        blocker: Some(Code::ModelAdmissionMismatch),
-        started: Started::Either,
         fault_class: FaultClass::Operator,
-        ..BLOCKED
+        ..model(
+            "another-model",
+            "another model answers",
+            ModelFault::AnotherModel,
+            Code::ModelAdmissionMismatch,
+        )
     },
 ];

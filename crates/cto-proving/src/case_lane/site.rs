@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use cto_contract::ids::to_hex;
+use cto_contract::model_script::FaultScope;
 use cto_contract::trust::TrustedKey;
 use cto_contract::words::{Lane, Stage};
 use cto_egress::{ScriptedModel, ScriptedOptions};
@@ -51,7 +52,10 @@ impl CaseSite {
         let key = random_text("key")?;
         let model = start_model(row, &place)?;
         let base_url = match row.endpoint {
-            Endpoint::Scripted => Some(model.base_url(row.fault)),
+            Endpoint::Scripted => Some(match row.scope {
+                FaultScope::Every => model.base_url(row.fault),
+                FaultScope::AtWork => model.base_url_at_work(row.fault),
+            }),
             Endpoint::Unset => None,
             Endpoint::Dead => Some(dead_address(&place)?),
         };
@@ -117,6 +121,7 @@ fn start_model(row: &Row, place: &Path) -> Result<ScriptedModel, SiteError> {
     let options = ScriptedOptions {
         script: model_script(row.script),
         fault: row.fault,
+        scope: row.scope,
         record: None,
     };
     ScriptedModel::start(0, options).map_err(|source| SiteError::Make {

@@ -95,8 +95,8 @@ impl Planted {
         {
             reached.push(24);
         }
-        // The honest question of the control is one.
-        if self.model.asked() > 1 {
+        // The harness asks one before the start, and the honest question of the control is the other.
+        if self.model.asked() > 2 {
             reached.push(25);
         }
         reached.dedup();

@@ -51,7 +51,7 @@ pub struct Asked {
     pub unmeterable: Vec<String>,
     /// How the bridge for short-lived keys stands; none where the admitted provider needs none.
     pub auth_bridge: Option<AuthBridge>,
-    /// Whether the model is to be asked: the provider's settings say so, and whoever only wants a plan asks nobody.
+    /// Whether the model is asked before a start: whoever only wants a plan asks nobody.
     pub asks_model: bool,
     /// What the sandbox does is only known by starting something in it.
     pub confinement_by_trial: bool,

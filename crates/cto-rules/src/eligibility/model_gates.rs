@@ -108,7 +108,7 @@ pub(super) fn model_answer(facts: &LaneFacts<'_>) -> Finding {
     if !facts.asked.asks_model {
         return facts.given(
             source,
-            "not asked: the provider has no `preflight`, or only a plan is wanted",
+            "not asked: only a plan is wanted",
             Judgement::NotRequired,
         );
     }

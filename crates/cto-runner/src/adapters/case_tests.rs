@@ -1,7 +1,9 @@
 //! The lane `case`, run for real with a small program in the place of `ca`: confined, followed, judged and sealed.
 
 use cto_contract::blocker::BlockerCode;
+use cto_contract::model_script::{FaultScope, ModelFault, ModelScript, ScriptSchema};
 use cto_contract::words::{Lane, Stage};
+use cto_egress::{ScriptedModel, ScriptedOptions};
 use cto_sandbox::StopToken;
 
 use super::tests::{launcher, put};
@@ -71,6 +73,21 @@ fn private(path: &std::path::Path) {
     private.mode(0o700).create(path).unwrap();
 }
 
+/// It answers the question before the start; the program itself asks nothing.
+fn answering_model() -> ScriptedModel {
+    let options = ScriptedOptions {
+        script: ModelScript {
+            schema: ScriptSchema,
+            steps: Vec::new(),
+            scenes: Vec::new(),
+        },
+        fault: ModelFault::Ok,
+        scope: FaultScope::Every,
+        record: None,
+    };
+    ScriptedModel::start(0, options).unwrap()
+}
+
 /// Runs the program with these lines in it.
 fn run(place: &std::path::Path, review: &str, last: &str) -> RunResult {
     let program = place.join("bin/ca");
@@ -92,6 +109,7 @@ fn run(place: &std::path::Path, review: &str, last: &str) -> RunResult {
     );
     put(&place.join("config/model.yaml"), MODEL_RECORD);
     put(&place.join("config/decision.yaml"), DECISION_RECORD);
+    let model = answering_model();
     let pairs = [
         ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
         ("HOME", place.display().to_string()),
@@ -102,7 +120,7 @@ fn run(place: &std::path::Path, review: &str, last: &str) -> RunResult {
         ("CTO_HARNESS_CASE_MODEL", "qwen3.6-35b-a3b".to_owned()),
         (
             "CTO_HARNESS_CASE_LOCAL_BASE_URL",
-            "http://127.0.0.1:9/v1".to_owned(),
+            model.base_url(ModelFault::Ok),
         ),
     ];
     let harness = Harness::open(OpenOptions {
