@@ -44,8 +44,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        usage: "bench run|checkout|sandbox|egress|against OLD [ROUNDS]",
-        about: "Measure, as ratios: a sealed run against the same work bare; workspaces, looks and diffs against git; a stream through the forwarder against none; another build's release directory against this one",
+        usage: "bench run|checkout|sandbox|egress|landing|against OLD [ROUNDS]",
+        about: "Measure, as ratios: a sealed run against the same work bare; workspaces, looks and diffs against git; a landing against `git commit`; a stream through the forwarder against none; another build's release directory against this one",
         run: bench::run,
     },
     Chore {

@@ -136,6 +136,8 @@ pub struct LandingRequest<'a> {
     /// Where the branch was then; none if it was not there.
     pub expected: Option<Oid>,
     pub update: BranchUpdate,
+    /// A file of the work tree whose state does not matter: the contract that the run was asked for by.
+    pub left_alone: Option<&'a TreePath>,
     pub text: &'a CommitText,
 }
 
@@ -143,11 +145,13 @@ pub struct LandingRequest<'a> {
 #[derive(Debug)]
 pub struct Prepared {
     commit: Oid,
+    parent: Oid,
     tree: TreeId,
     branch: BranchName,
     expected: Option<Oid>,
     update: BranchUpdate,
     changes: Vec<PathChange>,
+    left_alone: Option<TreePath>,
     git_dir: GitDir,
 }
 
@@ -158,6 +162,46 @@ pub struct Landed {
     pub tree: TreeId,
     /// It was on its branch before this call.
     pub was_there: bool,
+}
+
+/// Says where the branch stands on which a change is to be put from `base`; an error where it could not be put there now.
+pub fn foresee(
+    target: &Repository,
+    branch: &BranchName,
+    base: Oid,
+    update: BranchUpdate,
+) -> Result<Option<Oid>, LandingError> {
+    let found = branches::value(target, branch)?;
+    if found.is_some_and(|found| found != base) {
+        return Err(moved(branch, Some(base), found));
+    }
+    let users = branches::users(target, branch)?;
+    match update {
+        BranchUpdate::RefOnly => {
+            if let Some(place) = users.into_iter().next() {
+                let branch = branch.as_str().to_owned();
+                return Err(LandingError::InUse { branch, place });
+            }
+        }
+        BranchUpdate::CheckedOut => {
+            checked_out::check_head(target, branch)?;
+            let own = target.own_git_directory();
+            if let Some(place) = users.into_iter().find(|place| place != own) {
+                let branch = branch.as_str().to_owned();
+                return Err(LandingError::InUse { branch, place });
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn moved(branch: &BranchName, expected: Option<Oid>, found: Option<Oid>) -> LandingError {
+    let shown = |id: Option<Oid>| id.map_or_else(|| "no commit".to_owned(), |id| id.to_string());
+    LandingError::Moved {
+        branch: branch.as_str().to_owned(),
+        expected: shown(expected),
+        found: shown(found),
+    }
 }
 
 /// Makes the commit in `scratch`, which must not exist yet. The same request gives the same commit. Nothing of the target
@@ -193,11 +237,13 @@ impl Prepared {
         git_dir.write_object(ObjectKind::Commit, &commit, &content)?;
         Ok(Self {
             commit,
+            parent,
             tree,
             branch: request.branch.clone(),
             expected: request.expected,
             update: request.update,
             changes,
+            left_alone: request.left_alone.cloned(),
             git_dir,
         })
     }
@@ -209,6 +255,11 @@ impl Prepared {
 
     pub const fn tree(&self) -> TreeId {
         self.tree
+    }
+
+    /// The commit that it stands on.
+    pub const fn parent(&self) -> Oid {
+        self.parent
     }
 
     /// The paths that will change, with what they are before and after.
@@ -268,13 +319,7 @@ impl Prepared {
     }
 
     fn moved(&self, found: Option<Oid>) -> LandingError {
-        let shown =
-            |id: Option<Oid>| id.map_or_else(|| "no commit".to_owned(), |id| id.to_string());
-        LandingError::Moved {
-            branch: self.branch.as_str().to_owned(),
-            expected: shown(self.expected),
-            found: shown(found),
-        }
+        moved(&self.branch, self.expected, found)
     }
 
     /// Moves the reference, if it is where it was.

@@ -47,7 +47,7 @@ pub use git_dir::{GitDir, GitDirError};
 pub use import::{ImportCaps, ImportError, TreeEntry, check_tree, import, write_entries};
 pub use landing::{
     BranchName, CommitText, Landed, LandingError, LandingRequest, PathChange, Person, PersonError,
-    Prepared, RollbackRequest, TreeEntryId, prepare, prepare_rollback,
+    Prepared, RollbackRequest, TreeEntryId, foresee, prepare, prepare_rollback,
 };
 pub use layered::{LayerError, OverlaidTree, PatchedLayer, Workspace};
 pub use manifest::{Entry, EntryMode, Manifest, ManifestError};
@@ -57,8 +57,8 @@ pub use patch::{
 };
 pub use remove::{RemoveError, remove_tree};
 pub use repository::{
-    CommitInfo, DirtyKind, DirtyPath, GitLayer, Head, History, Repository, RepositoryError,
-    RepositoryTraits, SourceBaseline, SourceFingerprint, UnsupportedKind,
+    CommitInfo, CommitRecord, DirtyKind, DirtyPath, GitLayer, Head, History, Repository,
+    RepositoryError, RepositoryTraits, SourceBaseline, SourceFingerprint, UnsupportedKind,
 };
 pub use scan::{ScanCaps, ScanError};
 pub use tree_path::TreePath;

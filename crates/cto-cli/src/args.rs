@@ -71,6 +71,7 @@ pub(crate) enum Command {
     Stop(commands::stop::Args),
     Cases(commands::cases::Args),
     Engines(commands::engines::Args),
+    Status(commands::status::Args),
     Runs(commands::runs::Args),
     Show(commands::show::Args),
     Explain(commands::explain::Args),
@@ -80,6 +81,7 @@ pub(crate) enum Command {
     Replay(commands::replay::Args),
     Why(commands::why::Args),
     Verify(commands::verify::Args),
+    Gate(commands::gate::Args),
     Export(commands::export::Args),
     Import(commands::import::Args),
     Key(commands::key::Args),
@@ -112,14 +114,18 @@ const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Look",
         &[
-            "cases", "engines", "runs", "show", "explain", "diff", "logs", "watch", "replay", "why",
+            "status", "cases", "engines", "runs", "show", "explain", "diff", "logs", "watch",
+            "replay", "why",
         ],
     ),
     (
         "Decide",
         &["request", "inbox", "approve", "deny", "outcome"],
     ),
-    ("Evidence", &["verify", "export", "import", "key", "trust"]),
+    (
+        "Evidence",
+        &["verify", "gate", "export", "import", "key", "trust"],
+    ),
     ("Authority", &["admit", "admissions", "operator", "ledger"]),
     (
         "Upkeep",

@@ -120,6 +120,12 @@ impl Session {
                 Recovered::Sealed { run_id, .. } => self.printer.talk(&format!(
                     "recovered: run {run_id} had crashed and is sealed as interrupted"
                 )),
+                Recovered::Landed { run_id, commit } => self.printer.talk(&format!(
+                    "recovered: the landing of run {run_id} is finished: commit {commit}"
+                )),
+                Recovered::NotLanded { run_id, reason } => self.printer.talk(&format!(
+                    "recovered: the landing of run {run_id} is ended: {reason}"
+                )),
                 Recovered::Failed { name, reason } => self.printer.talk(&format!(
                     "warning: `{name}` could not be recovered: {reason}"
                 )),

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::addendum::{AddendumKind, Bound, Outcome};
 use crate::identity::Identity;
 use crate::ids::{CaseId, Digest, Nonce, RunId, TreeId};
-use crate::ledger::{Header, OnceKey, RecordKind, RunCreated, Seal};
+use crate::landing::{DisposableTerms, LandingPlan};
+use crate::ledger::{Header, OnceKey, RecordKind, RunCreated, Seal, is_false};
 use crate::operator::{MaybeSigned, OperatorName, Signed, SlotOpened};
 use crate::path::PathPattern;
 use crate::task::{ApprovalPolicy, TaskContract, VerificationCommand};
@@ -126,6 +127,12 @@ pub struct ApprovalRequest {
     /// The target's admission; null where none is needed.
     pub admission: Option<Bound>,
     pub owner: Option<String>,
+    /// Who owns the disposable repository and what becomes of it; null where the change lands in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disposable: Option<DisposableTerms>,
+    /// Where the change may land; null where none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landing: Option<LandingPlan>,
     pub risk_class: RiskClass,
     pub target_state: TargetState,
     pub forbidden_paths: Vec<PathPattern>,
@@ -303,6 +310,9 @@ pub struct OutcomeStatement {
     pub pack_digest: Digest,
     pub outcome: Outcome,
     pub note: Option<String>,
+    /// The landed change is to be taken back.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub rollback: bool,
     pub shown_digest: Digest,
     pub signer: OperatorName,
     pub slot: Nonce,

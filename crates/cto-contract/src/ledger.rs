@@ -13,6 +13,7 @@ use crate::approval::{
 };
 use crate::authority::{AdmissionStatement, TrustStatement};
 use crate::ids::{CaseId, Digest, Nonce, RunId};
+use crate::landing::{LandingEnded, LandingIntended};
 use crate::operator::{
     MaybeSigned, OperatorName, OperatorSignature, OperatorStatement, Signed, SlotClosed, SlotOpened,
 };
@@ -155,6 +156,10 @@ records! {
     OutcomeRecorded(Signed<OutcomeStatement>) = "outcome.recorded",
     /// A signed record was put beside a pack.
     AddendumAdded(AddendumAdded) = "addendum.added",
+    /// A commit is about to be put on a branch, or taken back from one.
+    LandingIntended(LandingIntended) = "landing.intended",
+    /// That is over, whatever came of it.
+    LandingEnded(LandingEnded) = "landing.ended",
     /// Somebody is asked for a signature.
     SlotOpened(SlotOpened) = "slot.opened",
     /// The signature was given, or not.
@@ -205,7 +210,7 @@ pub struct RunCreated {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_false(flag: &bool) -> bool {
+pub(crate) fn is_false(flag: &bool) -> bool {
     !*flag
 }
 

@@ -25,6 +25,7 @@ pub mod identity;
 pub mod ids;
 pub mod input;
 pub mod ladder;
+pub mod landing;
 pub mod lanes;
 pub mod ledger;
 pub mod model_script;

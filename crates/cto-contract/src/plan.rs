@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::identity::{LaunchRecord, ProgramDigest, SteeringDigest};
 use crate::ids::{CommitId, Digest, TreeId};
 use crate::input::{InputMode, InputPath};
+use crate::landing::LandingPlan;
 use crate::task::Limits;
 use crate::words::{DirtySource, HistoryClass, NetworkClass, SandboxClass};
 
@@ -162,6 +163,9 @@ pub struct LaunchPlan {
     pub ladder: Ladder,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<SourcePlan>,
+    /// Where the change may land; null below the stages at which one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landing: Option<LandingPlan>,
     /// Files of an installed program, and the tree that it loads from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramDigest>,

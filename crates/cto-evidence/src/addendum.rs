@@ -4,7 +4,7 @@ use cto_contract::addendum::{Addendum, Body, PAYLOAD_TYPE, ProofFile};
 use serde_json::Value;
 
 use crate::canonical::{CanonicalError, sha256, to_canonical};
-use crate::dsse::{envelope_bytes, seal_envelope};
+use crate::dsse::{envelope_bytes, open_envelope, seal_envelope};
 use crate::key::SigningKey;
 
 /// Signs a record and gives the bytes of its file; the name is [`Addendum::file_name`].
@@ -13,6 +13,12 @@ use crate::key::SigningKey;
 pub fn addendum_bytes(mut addendum: Addendum, key: &SigningKey) -> Result<Vec<u8>, CanonicalError> {
     addendum.harness_public_key = key.public_base64();
     envelope_bytes(&seal_envelope(PAYLOAD_TYPE, &to_canonical(&addendum)?, key))
+}
+
+/// Reads what a file of a record says. Whether it counts is for [`crate::verify`] to say.
+pub fn read_addendum(bytes: &[u8]) -> Option<Addendum> {
+    let opened = open_envelope(bytes, PAYLOAD_TYPE).ok()?;
+    serde_json::from_slice(&opened.payload).ok()
 }
 
 /// What a record says of a stage proof, and the bytes of the plain file that lies beside it.

@@ -116,6 +116,8 @@ impl Authority {
             | Record::RequestOpened(_)
             | Record::GrantConsumed(_)
             | Record::AddendumAdded(_)
+            | Record::LandingIntended(_)
+            | Record::LandingEnded(_)
             | Record::SlotOpened(_)
             | Record::SlotClosed(_) => Ok(()),
             Record::RequestGranted(signed) => self.take_signature(ledger, signed).map(drop),

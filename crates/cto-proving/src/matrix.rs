@@ -6,7 +6,7 @@ use std::time::Instant;
 use cto_contract::artifact::REPORT_JSON;
 use cto_contract::event::RunEvent;
 use cto_contract::ids::{BadId, CaseId, RunId};
-use cto_contract::outputs::{MatrixCounts, MatrixOutput, MatrixRun, MatrixTag};
+use cto_contract::outputs::{MatrixCounts, MatrixNote, MatrixOutput, MatrixRun, MatrixTag};
 use cto_contract::words::{Lane, NeverActive, RunStatus};
 use cto_evidence::writer::PackWriter;
 use cto_runner::{CaseError, Catalog, Harness, RunRequest, RunResult, SandboxAsk, Task};
@@ -85,9 +85,24 @@ pub fn run_all(
         runtime_default_activation: NeverActive,
         matrix_id,
     };
-    match write(harness, &output) {
+    let noted = |()| harness.note_matrix(&note(&output)).map_err(Into::into);
+    match write(harness, &output).and_then(noted) {
         Ok(()) => Ok(output),
         Err(source) => Err(MatrixError::Write { directory, source }),
+    }
+}
+
+fn note(output: &MatrixOutput) -> MatrixNote {
+    MatrixNote {
+        matrix_id: output.matrix_id.clone(),
+        engine: output.engine,
+        ok: output.ok,
+        finished_at: output.finished_at,
+        pass: output.counts.pass,
+        fail: output.counts.fail,
+        blocked: output.counts.blocked,
+        error: output.counts.error,
+        report_path: output.report_path.clone(),
     }
 }
 

@@ -2,9 +2,11 @@
 //!
 //! The only way to a [`LandingGrant`] leads through here, and whoever changes a target takes one by value.
 
+use cto_contract::approval::GrantConsumed;
+use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::ids::{Digest, RunId, TreeId};
 use cto_contract::wire_enum;
-use cto_contract::words::{MutationMode, RunStatus, SandboxClass};
+use cto_contract::words::{Action, DirtySource, MutationMode, RunStatus, SandboxClass};
 
 /// Everything that the decision looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +21,8 @@ pub struct LandingFacts {
     pub status: RunStatus,
     pub mode: MutationMode,
     pub sandbox: SandboxClass,
-    /// The id of the approval that the ledger says was consumed by this run.
-    pub consumed_approval: Option<String>,
+    /// The record of the ledger by which this run used an approval up.
+    pub consumed_approval: Option<GrantConsumed>,
     /// The tree that was checked, by the pack.
     pub checked_tree: Option<TreeId>,
     /// The tree that the patch gives on the target's base commit.
@@ -76,6 +78,146 @@ pub fn decide(facts: &LandingFacts) -> Result<LandingGrant, Vec<LandingRefusal>>
     }
 }
 
+impl LandingRefusal {
+    const fn code(self) -> BlockerCode {
+        match self {
+            Self::NotSealed | Self::DidNotPass => BlockerCode::Interrupted,
+            Self::PackDoesNotVerify | Self::LedgerDisagrees => BlockerCode::LedgerRolledBack,
+            Self::ModeDoesNotLand => BlockerCode::StageNotProven,
+            Self::ConfinementTooWeak => BlockerCode::SandboxUnavailable,
+            Self::ApprovalNotConsumed => BlockerCode::ApprovalMissing,
+            Self::OtherTreeThanChecked => BlockerCode::VerifiedTreeMismatch,
+        }
+    }
+
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::NotSealed => "the run has no sealed pack",
+            Self::PackDoesNotVerify => "the pack does not verify by a key of this home",
+            Self::LedgerDisagrees => "the ledger knows another pack of this run",
+            Self::DidNotPass => "the run did not pass",
+            Self::ModeDoesNotLand => "its mutation mode lands nothing",
+            Self::ConfinementTooWeak => "what held its backend is too weak for a landing",
+            Self::ApprovalNotConsumed => "no approval was used up by this run",
+            Self::OtherTreeThanChecked => {
+                "on the target's base the patch gives another tree than the one that was checked"
+            }
+        }
+    }
+}
+
+/// What stands against a landing, each by its name.
+pub fn refusals(against: &[LandingRefusal]) -> Vec<Blocker> {
+    let named = |refusal: &LandingRefusal| {
+        let message = format!("nothing lands: {}", refusal.sentence());
+        Blocker::new(refusal.code(), refusal.as_str(), message)
+    };
+    against.iter().map(named).collect()
+}
+
+/// What was found of a target in which something should be put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetFault {
+    /// The branch is elsewhere than it was, or became something else.
+    Moved { why: String },
+    /// The work tree holds what nobody committed.
+    Dirty { path: String },
+    /// Another process works in it.
+    Locked { what: String },
+    /// The branch is checked out where it must not be, or not where it has to be.
+    InUse { why: String },
+    /// It is not there any more, or nobody can read it.
+    Gone { why: String },
+    /// Nothing can land in a repository of this kind, or with this policy.
+    Unsupported { why: String },
+    /// The patch gives another tree than the one that was checked.
+    OtherTree { why: String },
+    /// A landed path is no longer what was landed.
+    NotExact { path: String },
+}
+
+/// Names what a target is found to be. Nothing was put into it.
+pub fn target_fault(fault: &TargetFault) -> Blocker {
+    let changed = |why: &str| {
+        let message = format!("the target changed, and nothing landed: {why}");
+        Blocker::new(BlockerCode::SourceChangedDuringRun, "target", message)
+    };
+    match fault {
+        TargetFault::Moved { why } | TargetFault::InUse { why } | TargetFault::Gone { why } => {
+            changed(why)
+        }
+        TargetFault::Dirty { path } => changed(&format!("`{path}` is not committed")),
+        TargetFault::Locked { what } => changed(&format!("another process holds `{what}`")),
+        TargetFault::Unsupported { why } => Blocker::new(
+            BlockerCode::RepositoryUnsupported,
+            "branch_policy",
+            format!("nothing can land there: {why}"),
+        ),
+        TargetFault::OtherTree { why } => Blocker::new(
+            BlockerCode::VerifiedTreeMismatch,
+            "patch.diff",
+            format!("nothing landed: {why}"),
+        ),
+        TargetFault::NotExact { path } => Blocker::new(
+            BlockerCode::RollbackNotExact,
+            path.as_str(),
+            format!("`{path}` is no longer what was landed, so nothing is taken back"),
+        ),
+    }
+}
+
+/// What the proof of a landing rests on besides the landing itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProofFacts {
+    pub status: RunStatus,
+    pub approval_before_mutation: bool,
+    pub has_grant: bool,
+    pub forbidden_actions: Vec<Action>,
+    pub allowed_writes_passed: Option<bool>,
+    pub forbidden_paths_passed: Option<bool>,
+    pub dirty_source: Option<DirtySource>,
+}
+
+/// Everything that keeps a landing from being a proof.
+pub fn proof_errors(facts: &ProofFacts) -> Vec<String> {
+    let checks = [
+        (facts.status == RunStatus::Pass, "status is not pass"),
+        (facts.has_grant, "approval is missing"),
+        (
+            facts.approval_before_mutation,
+            "approval_before_mutation is false",
+        ),
+        (
+            facts.forbidden_actions.is_empty(),
+            "forbidden_actions_attempted is not empty",
+        ),
+        (
+            facts.allowed_writes_passed == Some(true),
+            "allowed_writes_passed is not true",
+        ),
+        (
+            facts.forbidden_paths_passed == Some(true),
+            "forbidden_paths_passed is not true",
+        ),
+        (
+            facts.dirty_source == Some(DirtySource::Refused),
+            "dirty_source is not refused",
+        ),
+    ];
+    let failed = checks.into_iter().filter(|(holds, _)| !holds);
+    failed.map(|(_, error)| error.to_owned()).collect()
+}
+
+/// What is said of a landing that was tried before and came to nothing.
+pub fn ended_before(code: BlockerCode) -> Blocker {
+    Blocker::new(code, "target", "nothing landed when it was tried")
+}
+
+/// The name of the branch that a change lands on where the contract names none.
+pub fn default_branch(task_id: &str) -> String {
+    format!("cto/{task_id}")
+}
+
 /// Everything that the decision about taking a landed change back looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackFacts {
@@ -125,7 +267,10 @@ fn stands(refusal: LandingRefusal, facts: &LandingFacts) -> bool {
         LandingRefusal::DidNotPass => facts.status != RunStatus::Pass,
         LandingRefusal::ModeDoesNotLand => facts.mode < MutationMode::SandboxRepo,
         LandingRefusal::ConfinementTooWeak => facts.sandbox <= SandboxClass::Process,
-        LandingRefusal::ApprovalNotConsumed => facts.consumed_approval.is_none(),
+        LandingRefusal::ApprovalNotConsumed => {
+            let consumed = facts.consumed_approval.as_ref();
+            consumed.is_none_or(|consumed| consumed.run_id != facts.run_id)
+        }
         LandingRefusal::OtherTreeThanChecked => {
             facts.checked_tree.as_ref() != Some(&facts.landing_tree)
         }
@@ -149,9 +294,101 @@ mod tests {
             status: RunStatus::Pass,
             mode: MutationMode::OwnedNoncriticalRepo,
             sandbox: SandboxClass::Full,
-            consumed_approval: Some("a-1".to_owned()),
+            consumed_approval: Some(consumed("20260601T105222Z-r1-src-string-slugify-k3v9qd")),
             checked_tree: Some(TREE.parse().unwrap()),
             landing_tree: TREE.parse().unwrap(),
+        }
+    }
+
+    fn consumed(run: &str) -> GrantConsumed {
+        GrantConsumed {
+            request_id: "rq-aaaaaaaaaaaaaaaa".parse().unwrap(),
+            grant_seq: 3,
+            grant_digest: "0".repeat(64).parse().unwrap(),
+            run_id: run.parse().unwrap(),
+            epoch: 4,
+            at: "2026-06-01T10:52:22Z".parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn an_approval_that_another_run_used_up_is_none() {
+        let facts = LandingFacts {
+            consumed_approval: Some(consumed("20260601T105222Z-r1-src-string-slugify-aaaaaa")),
+            ..good()
+        };
+        assert_eq!(
+            decide(&facts),
+            Err(vec![LandingRefusal::ApprovalNotConsumed])
+        );
+    }
+
+    #[test]
+    fn every_refusal_and_every_fault_of_a_target_has_a_name() {
+        let all = refusals(LandingRefusal::ALL);
+        assert_eq!(all.len(), LandingRefusal::ALL.len());
+        let why = || "why".to_owned();
+        let codes: Vec<&str> = [
+            TargetFault::Moved { why: why() },
+            TargetFault::Dirty { path: why() },
+            TargetFault::Locked { what: why() },
+            TargetFault::InUse { why: why() },
+            TargetFault::Gone { why: why() },
+            TargetFault::Unsupported { why: why() },
+            TargetFault::OtherTree { why: why() },
+            TargetFault::NotExact { path: why() },
+        ]
+        .iter()
+        .map(|fault| target_fault(fault).code.as_str())
+        .collect();
+        let moved = "source_changed_during_run";
+        assert_eq!(
+            codes,
+            [
+                moved,
+                moved,
+                moved,
+                moved,
+                moved,
+                "repository_unsupported",
+                "verified_tree_mismatch",
+                "rollback_not_exact"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_proof_has_no_error_only_when_everything_holds() {
+        let all = ProofFacts {
+            status: RunStatus::Pass,
+            approval_before_mutation: true,
+            has_grant: true,
+            forbidden_actions: Vec::new(),
+            allowed_writes_passed: Some(true),
+            forbidden_paths_passed: Some(true),
+            dirty_source: Some(DirtySource::Refused),
+        };
+        for set in 0..1_u32 << 7 {
+            let is_bad = |bit: u32| set & (1 << bit) != 0;
+            let mut facts = all.clone();
+            if is_bad(0) {
+                facts.status = RunStatus::Fail;
+            }
+            facts.has_grant = !is_bad(1);
+            facts.approval_before_mutation = !is_bad(2);
+            if is_bad(3) {
+                facts.forbidden_actions.push(Action::Push);
+            }
+            if is_bad(4) {
+                facts.allowed_writes_passed = None;
+            }
+            if is_bad(5) {
+                facts.forbidden_paths_passed = Some(false);
+            }
+            if is_bad(6) {
+                facts.dirty_source = Some(DirtySource::Allowed);
+            }
+            assert_eq!(proof_errors(&facts).len(), set.count_ones() as usize);
         }
     }
 

@@ -14,6 +14,7 @@ pub mod comparison;
 pub mod credential;
 pub mod doctor;
 pub mod eligibility;
+pub mod gate;
 pub mod inputs;
 pub mod ladder;
 pub mod landing;

@@ -10,6 +10,7 @@ use cto_contract::approval::{
 use cto_contract::blocker::Blocker;
 use cto_contract::event::PlanUpdated;
 use cto_contract::ids::Digest;
+use cto_contract::landing::DisposableTerms;
 use cto_contract::outputs::{ApprovalStanding, PlanOutput, RequestRow};
 use cto_contract::task::TaskContract;
 use cto_contract::time::Utc;
@@ -102,7 +103,7 @@ pub(crate) fn bindings(
 }
 
 /// The name of what is worked on: the contract's, the last part of the repository's path, or the case.
-fn target_id(task: &Task, contract: &TaskContract) -> String {
+pub(crate) fn target_id(task: &Task, contract: &TaskContract) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || "._-".contains(c) {
             c
@@ -146,6 +147,7 @@ impl Harness {
         &self,
         request: &RunRequest,
         minutes: i64,
+        disposable: Option<DisposableTerms>,
         stop: &StopToken,
     ) -> Result<(RequestState, ApprovalRequest), ApprovalError> {
         let asked = stage_asked(self, request.lane, request.stage, request.task.work());
@@ -155,7 +157,7 @@ impl Harness {
             return Err(ApprovalError::NotNeeded);
         }
         let planned = RunRequest {
-            approval: ApprovalAsk::Planned,
+            approval: ApprovalAsk::Planned(disposable.clone()),
             ..request.clone()
         };
         let output = self.plan(&planned, stop)?;
@@ -194,7 +196,7 @@ impl Harness {
         let ledger_id = ledger.id()?;
         ledger.open_request(&bindings, until, |expires_at| {
             let document = self.document(
-                (request, &contract),
+                (request, &contract, disposable.as_ref()),
                 (&bindings, &updated),
                 (id.clone(), ledger_id),
                 (now, expires_at),
@@ -226,7 +228,7 @@ impl Harness {
 
     fn document(
         &self,
-        (request, contract): (&RunRequest, &TaskContract),
+        (request, contract, disposable): (&RunRequest, &TaskContract, Option<&DisposableTerms>),
         (bindings, updated): (&Bindings, &PlanUpdated),
         (request_id, ledger): (RequestId, Digest),
         (at, expires_at): (Utc, Utc),
@@ -246,7 +248,9 @@ impl Harness {
             identity: updated.identity.clone(),
             contract: contract.clone(),
             admission: None,
-            owner: None,
+            owner: disposable.map(|terms| terms.owner.clone()),
+            disposable: disposable.cloned(),
+            landing: updated.plan.landing.clone(),
             risk_class: contract.risk_class,
             target_state: TargetState {
                 head: bindings.target_head.clone(),

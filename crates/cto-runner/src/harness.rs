@@ -7,10 +7,11 @@ use cto_checkout::{Repository, RepositoryError};
 use cto_contract::approval::RequestId;
 use cto_contract::config::CheckpointPlace;
 use cto_contract::ids::RunId;
+use cto_contract::landing::DisposableTerms;
 use cto_contract::lanes::ProgramSource;
 use cto_contract::report::Report;
 use cto_contract::verify::VerifyReport;
-use cto_contract::words::{Lane, SandboxChoice, Stage};
+use cto_contract::words::{Lane, RunStatus, SandboxChoice, Stage};
 use cto_evidence::key::{PublicKey, SigningKey};
 use cto_ledger::{Authority, Ledger, OPERATORS_FILE, SecondPlace};
 use cto_rules::sandbox_choice::ChoiceError;
@@ -28,6 +29,7 @@ use crate::inputs::{InputError, ResolvedInput, Surroundings};
 use crate::inside::{NamedFileError, ReadPathError, check_named_files, check_read_paths};
 use crate::journal::{JournalError, Observer};
 use crate::keyring::{self, KeyringError};
+use crate::landing::{LandError, LandingResult};
 use crate::lock::{LockError, maker_tag};
 use crate::open_run::OpenRun;
 use crate::reconcile::{Reconciled, reconcile};
@@ -127,7 +129,7 @@ pub enum ApprovalAsk {
     #[default]
     None,
     /// Only planned, to find out what a request has to say. Nothing can start from it.
-    Planned,
+    Planned(Option<DisposableTerms>),
     /// The grant of this request is to be used up.
     Request(RequestId),
 }
@@ -140,6 +142,8 @@ pub struct RunResult {
     pub report: Report,
     /// The answer of the verification after sealing.
     pub verified: VerifyReport,
+    /// What came of the landing; none where nothing was to land.
+    pub landing: Option<Result<LandingResult, LandError>>,
 }
 
 /// A run that could not be started, or not be sealed.
@@ -332,8 +336,21 @@ impl Harness {
     ) -> Result<RunResult, RunError> {
         let inputs = self.admit(request)?;
         let mut run = OpenRun::create(self, request, inputs, stop.clone(), observer)?;
+        let lands = run.state().started.stage >= Stage::DISPOSABLE;
+        // From before the seal: nobody may take a landing that is about to begin for one that was left.
+        let hold = lands.then(|| self.hold_landing(&run.run_id));
         walk(&mut run)?;
-        seal_run(run)
+        let mut result = seal_run(run)?;
+        if result.report.verdict.status == RunStatus::Pass {
+            let run_id = &result.run_id;
+            result.landing = hold.map(|hold| {
+                let hold = hold?.ok_or_else(|| LandError::Held(run_id.clone()))?;
+                self.land(run_id, hold)
+            });
+        } else if let Some(Ok(Some(hold))) = hold {
+            hold.release();
+        }
+        Ok(result)
     }
 }
 

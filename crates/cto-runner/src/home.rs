@@ -243,6 +243,10 @@ impl Home {
     pub fn pack(&self, run: &RunId) -> PathBuf {
         self.runs().join(run.as_str())
     }
+    /// The repository that is made for the landing of one run.
+    pub fn disposable(&self, run: &RunId) -> PathBuf {
+        self.room().join("disposable").join(run.as_str())
+    }
     pub fn addenda(&self, run: &RunId) -> PathBuf {
         self.runs().join(format!("{run}.addenda"))
     }
@@ -251,6 +255,20 @@ impl Home {
         use std::os::unix::ffi::OsStrExt as _;
         let name = cto_evidence::canonical::sha256(git_directory.as_os_str().as_bytes());
         self.lock(name.as_str(), FlockOperation::LockShared)
+    }
+    /// Takes the lock of a repository alone, to change it; none while runs copy from it.
+    pub(crate) fn lock_target_alone(&self, git_directory: &Path) -> io::Result<Option<fs::File>> {
+        use std::os::unix::ffi::OsStrExt as _;
+        let name = cto_evidence::canonical::sha256(git_directory.as_os_str().as_bytes());
+        self.try_lock(name.as_str())
+    }
+    /// Takes a lock alone, or says that somebody has it.
+    pub(crate) fn try_lock(&self, name: &str) -> io::Result<Option<fs::File>> {
+        match self.lock(name, FlockOperation::NonBlockingLockExclusive) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
     }
     /// Takes the lock of all baselines: shared while a run chooses one, alone while some are taken out of the cache.
     pub(crate) fn lock_baselines(&self, how: FlockOperation) -> io::Result<fs::File> {

@@ -3,6 +3,7 @@
 //! The rules decide from the log alone what comes next; the runner obeys. Nothing here judges.
 
 mod adapters;
+mod addenda;
 mod admissions;
 mod approvals;
 mod artifact_times;
@@ -14,6 +15,7 @@ mod clock;
 mod closed;
 mod codes;
 mod collected;
+mod commit_evidence;
 mod config;
 mod contract_file;
 mod denials;
@@ -32,6 +34,7 @@ mod installations;
 mod installed;
 mod journal;
 mod keyring;
+mod landing;
 mod last_scan;
 pub mod launch;
 mod leftovers;
@@ -66,6 +69,7 @@ pub mod schemas;
 mod sealing;
 mod settings;
 mod source;
+mod status;
 mod steps;
 mod stop;
 mod task;
@@ -75,6 +79,7 @@ mod trees;
 mod trust;
 mod walk;
 
+pub use addenda::AddendaError;
 pub use admissions::{
     AdmitError, KeptRecord, RecordFile, RecordsError, admission_template, admit_file,
     list_admissions, read_record, scan as scan_records,
@@ -83,6 +88,7 @@ pub use approvals::ApprovalError;
 pub use authority::{check_ledger, list_operators, make_checkpoint, read_any_record, repair_trust};
 pub use cases::{Case, CaseError, Catalog};
 pub use clock::{now, random};
+pub use commit_evidence::{CommitError, CommitLook, look_at_commits};
 pub use config::{Config, ConfigError, read_dotenv, read_trusted_key};
 pub use contract_file::{ContractFileError, check_contract, parse_contract, read_contract};
 pub use doctor::machine_facts;
@@ -102,9 +108,10 @@ pub use journal::{JournalError, Observer};
 pub use keyring::{
     KeyringError, key_path, make_key, next_key, rotate_key, show_key, take_next_key,
 };
+pub use landing::{LandError, LandingResult, RollbackPreview};
 pub use listings::{list_cases, list_engines, list_runs, show_case};
 pub use lock::{Holder, LockError};
-pub use outcomes::OutcomeError;
+pub use outcomes::{OutcomeError, OutcomeWritten};
 pub use pack_file::PackFileError;
 pub use project_files::{ProjectError, is_repository, project_facts};
 pub use provenance::{OpenedPack, ProvenanceError, open_pack};

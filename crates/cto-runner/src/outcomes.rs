@@ -1,24 +1,20 @@
 //! What an operator said of a run, put beside its pack: the outcome, and the closeout that binds all that belongs to it.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-
-use cto_contract::addendum::{Addendum, AddendumSchema, Body, Bound, Closeout};
-use cto_contract::approval::{AddendumAdded, OutcomeStatement};
-use cto_contract::ids::{Digest, RunId};
+use cto_contract::addendum::{AddendumKind, Body, Bound, Closeout};
+use cto_contract::approval::OutcomeStatement;
+use cto_contract::blocker::Blocker;
+use cto_contract::ids::RunId;
 use cto_contract::ledger::Record;
 use cto_contract::operator::Signed;
 use cto_contract::outputs::PendingOutcome;
 use cto_contract::words::RunStatus;
-use cto_evidence::addendum::addendum_bytes;
-use cto_evidence::canonical::{CanonicalError, digest_of, sha256};
+use cto_evidence::canonical::{CanonicalError, digest_of};
 use cto_ledger::{LedgerError, RequestState};
 use cto_store::StoreError;
 
+use crate::addenda::{Addenda, AddendaError};
 use crate::harness::Harness;
-use crate::home::{HomeError, make_private};
-use crate::open_run::sync_dir;
+use crate::landing::LandError;
 
 /// Why the records of an outcome could not be put beside a pack.
 #[derive(Debug, thiserror::Error)]
@@ -31,10 +27,10 @@ pub enum OutcomeError {
     Store(#[from] StoreError),
     #[error("a record has no canonical form")]
     Canonical(#[from] CanonicalError),
-    #[error("the directory of addenda can't be made")]
-    Home(#[from] HomeError),
-    #[error("could not write `{path}`")]
-    Write { path: PathBuf, source: io::Error },
+    #[error("a record can't be put beside the pack")]
+    Addenda(#[from] AddendaError),
+    #[error("what the outcome asks for could not be done")]
+    Land(#[from] LandError),
 }
 
 impl OutcomeError {
@@ -45,95 +41,39 @@ impl OutcomeError {
             Self::Ledger(error) => error.code(),
             Self::Store(error) => error.code(),
             Self::Canonical(_) => "addendum_not_encoded",
-            Self::Home(error) => error.code(),
-            Self::Write { .. } => "addendum_not_written",
+            Self::Addenda(error) => error.code(),
+            Self::Land(error) => error.code(),
         }
     }
 }
 
-/// Writes a file whole, durably, or not at all. One that is there already stays.
-fn write_new(path: &Path, bytes: &[u8]) -> Result<(), OutcomeError> {
-    let failed = |source| OutcomeError::Write {
-        path: path.to_owned(),
-        source,
-    };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let dir = path.parent().unwrap_or_else(|| Path::new("."));
-    // Beside the directory: whatever lies in it is a record.
-    let part = dir.with_extension(format!("{name}.part"));
-    let written = fs::File::create(&part).and_then(|mut file| {
-        io::Write::write_all(&mut file, bytes)?;
-        file.sync_data()?;
-        fs::rename(&part, path)?;
-        sync_dir(dir)
-    });
-    written.map_err(failed)
+/// What was put beside a pack, and what kept a rollback from being done.
+#[derive(Debug)]
+pub struct OutcomeWritten {
+    pub addenda: Vec<String>,
+    pub rollback: Option<Blocker>,
 }
 
 impl Harness {
-    /// Puts the outcome of a run and its closeout beside the pack, as the ledger has them. Whoever died on the way is taken up:
-    /// what is there stays, what is missing is written.
-    pub fn write_addenda(&self, run_id: &RunId) -> Result<Vec<String>, OutcomeError> {
+    /// Puts the outcome of a run and what follows from it beside the pack: a rollback or a proof, and the closeout. Whoever
+    /// died on the way is taken up: what is there stays, what is missing is done.
+    pub fn write_addenda(&self, run_id: &RunId) -> Result<OutcomeWritten, OutcomeError> {
         let ledger = self.ledger();
         let (_, outcome) = ledger
             .outcome(run_id)?
             .ok_or_else(|| OutcomeError::NoOutcome(run_id.clone()))?;
-        let dir = self.home.addenda(run_id);
-        make_private(&dir)?;
-        let first = self.addendum(run_id, &outcome, (1, None), outcome_body(&outcome))?;
-        let first = self.put(&dir, first)?;
-        let closeout = self.closeout(run_id, &outcome, first.clone())?;
-        let previous = (2, Some(first.digest.clone()));
-        let second = self.addendum(run_id, &outcome, previous, closeout)?;
-        let second = self.put(&dir, second)?;
-        Ok(vec![first.id, second.id])
-    }
-
-    /// The record with the time of the decision, so that making it again gives the same.
-    fn addendum(
-        &self,
-        run_id: &RunId,
-        outcome: &Signed<OutcomeStatement>,
-        (number, previous): (u32, Option<Digest>),
-        body: Body,
-    ) -> Result<Addendum, OutcomeError> {
-        Ok(Addendum {
-            schema: AddendumSchema,
-            run_id: run_id.clone(),
-            pack_digest: outcome.statement.pack_digest.clone(),
-            number,
-            previous,
-            at: outcome.statement.at,
-            harness_public_key: self.public_key().to_base64(),
-            body,
-        })
-    }
-
-    fn put(&self, dir: &Path, addendum: Addendum) -> Result<Bound, OutcomeError> {
-        let path = dir.join(addendum.file_name());
-        let added = |digest: &Digest| AddendumAdded {
-            run_id: addendum.run_id.clone(),
-            number: addendum.number,
-            addendum: addendum.body.kind(),
-            digest: digest.clone(),
-            at: addendum.at,
-        };
-        let bytes = match fs::read(&path) {
-            Ok(there) => there,
-            Err(_) => {
-                let bytes = addendum_bytes(addendum.clone(), &self.key)?;
-                write_new(&path, &bytes)?;
-                bytes
-            }
-        };
-        let digest = sha256(&bytes);
-        // Another file than the ledger knows is a conflict there, and so an error here.
-        self.store()
-            .append(&Record::AddendumAdded(added(&digest)))?;
-        self.mark_ledger();
-        Ok(Bound {
-            id: addendum.file_name(),
-            digest,
+        let statement = &outcome.statement;
+        let mut addenda = Addenda::of(self, run_id, &statement.pack_digest)?;
+        // The time of the decision, so that making a record again gives the same.
+        let at = statement.at;
+        addenda.add(at, outcome_body(&outcome))?;
+        let rollback = self.roll_back(statement, &mut addenda)?;
+        self.prove_owned(statement, &mut addenda)?;
+        let closeout = self.closeout(run_id, &outcome, &addenda)?;
+        addenda.add(at, closeout)?;
+        Ok(OutcomeWritten {
+            addenda: addenda.names(),
+            rollback,
         })
     }
 
@@ -141,7 +81,7 @@ impl Harness {
         &self,
         run_id: &RunId,
         outcome: &Signed<OutcomeStatement>,
-        record: Bound,
+        addenda: &Addenda<'_>,
     ) -> Result<Body, OutcomeError> {
         let used = self.request_of(run_id)?;
         let request = used.as_ref().map(|state| Bound {
@@ -163,9 +103,9 @@ impl Harness {
                 id: run_id.to_string(),
                 digest: outcome.statement.pack_digest.clone(),
             },
-            landing: None,
-            proof: None,
-            outcome: Some(record),
+            landing: addenda.last(AddendumKind::Landing).cloned(),
+            proof: addenda.last(AddendumKind::Proof).cloned(),
+            outcome: addenda.last(AddendumKind::Outcome).cloned(),
             validation: None,
         })))
     }
@@ -214,8 +154,8 @@ impl Harness {
         for found in outcomes {
             if let Record::OutcomeRecorded(outcome) = found.record {
                 let run_id = &outcome.statement.run_id;
-                let last = AddendumAdded::key(run_id, 2);
-                if self.store().find::<Record>(&last)?.is_none() {
+                let addenda = Addenda::of(self, run_id, &outcome.statement.pack_digest)?;
+                if addenda.last(AddendumKind::Closeout).is_none() {
                     self.write_addenda(run_id)?;
                 }
             }

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_contract::artifact::ATTESTATION;
-use cto_contract::ids::RunId;
+use cto_contract::ids::{CommitId, RunId};
 use cto_contract::ledger::{Record, RunCreated};
 use cto_contract::outputs::{RecoveredAs, RecoveredRun};
 use cto_sandbox::Launcher;
@@ -17,6 +17,7 @@ use cto_store::StoreError;
 
 use crate::clock;
 use crate::harness::Harness;
+use crate::landing::{LandError, LandingResult};
 use crate::lock::{Holder, LOCK, Lock, LockError, is_gone};
 use crate::open_run::DRAFT;
 use crate::sealing::{clear, clear_scratch};
@@ -33,6 +34,10 @@ pub enum Recovered {
     Cleared { run_id: RunId },
     /// No run id had been given out, or the directory of the run is gone.
     Discarded { name: String, is_lost: bool },
+    /// Its landing was finished now.
+    Landed { run_id: RunId, commit: CommitId },
+    /// Its landing was ended now, with nothing landed.
+    NotLanded { run_id: RunId, reason: String },
     /// It could not be recovered.
     Failed { name: String, reason: String },
 }
@@ -60,6 +65,14 @@ impl From<Recovered> for RecoveredRun {
                 let lost = "the run was begun, but its directory is gone";
                 let detail = is_lost.then(|| lost.to_owned());
                 row(name, RecoveredAs::Discarded, detail)
+            }
+            Recovered::Landed { run_id, commit } => row(
+                run_id.to_string(),
+                RecoveredAs::Landed,
+                Some(format!("commit {commit}")),
+            ),
+            Recovered::NotLanded { run_id, reason } => {
+                row(run_id.to_string(), RecoveredAs::NotLanded, Some(reason))
             }
             Recovered::Failed { name, reason } => row(name, RecoveredAs::Failed, Some(reason)),
         }
@@ -126,10 +139,36 @@ pub fn recover_all(harness: &Harness, search: Search) -> Result<Vec<Recovered>, 
             }
         }
     }
-    Ok(names
+    let mut found: Vec<Recovered> = names
         .iter()
         .map(|name| recover_one(harness, name))
-        .collect())
+        .collect();
+    found.extend(harness.finish_landings().into_iter().map(landed));
+    if let Err(error) = harness.finish_addenda() {
+        found.push(Recovered::Failed {
+            name: "addenda".to_owned(),
+            reason: crate::error_chain(&error),
+        });
+    }
+    Ok(found)
+}
+
+/// What became of a landing that a dead process had left.
+fn landed((run_id, done): (RunId, Result<LandingResult, LandError>)) -> Recovered {
+    match done {
+        Ok(LandingResult {
+            commit: Some(commit),
+            ..
+        }) => Recovered::Landed { run_id, commit },
+        Ok(result) => Recovered::NotLanded {
+            run_id,
+            reason: (result.blockers.first()).map_or_else(String::new, |b| b.message.clone()),
+        },
+        Err(error) => Recovered::Failed {
+            name: run_id.to_string(),
+            reason: crate::error_chain(&error),
+        },
+    }
 }
 
 fn names_in(dir: &Path) -> Result<Vec<String>, RecoverError> {
@@ -264,7 +303,7 @@ fn is_no_directory(path: &Path) -> bool {
 
 /// The process that made a directory which is no run's: a run without its id, a look at a repository, a plan.
 fn maker(name: &str) -> Option<&str> {
-    [".new-", ".look-", ".plan-"]
+    [".new-", ".look-", ".plan-", ".land-"]
         .iter()
         .find_map(|prefix| name.strip_prefix(prefix))
         .map(|rest| rest.split('-').next().unwrap_or_default())

@@ -197,6 +197,21 @@ pub(crate) fn repository_of(home: &Home, run_id: &RunId) -> Option<Digest> {
     }
 }
 
+/// Where the repository of a run lies, and the file of its contract.
+pub(crate) fn repository_paths(home: &Home, run_id: &RunId) -> Option<(PathBuf, Option<PathBuf>)> {
+    match load(home, run_id.as_str()).ok()?.task {
+        KeptTask::Repository {
+            path,
+            contract_file,
+            ..
+        } => {
+            let file = contract_file.and_then(|file| path_from(&file));
+            Some((path_from(&path)?, file))
+        }
+        KeptTask::Case { .. } => None,
+    }
+}
+
 fn path_from(text: &str) -> Option<PathBuf> {
     if !text.starts_with('"') {
         return Some(PathBuf::from(text));

@@ -75,6 +75,7 @@ registry! {
     "event" written cto_contract::event::RunEvent, "One line of events.normalized.jsonl, `cto run --events` and `cto watch`";
     "explain" written out::ExplainOutput, "Output of `cto explain`";
     "export" written out::ExportOutput, "Output of `cto export`";
+    "gate" written out::GateOutput, "Output of `cto gate`";
     "gc" written out::GcOutput, "Output of `cto gc`";
     "harness-config" read cto_contract::config::HarnessConfig, "harness.yaml";
     "import" written out::ImportOutput, "Output of `cto import`";
@@ -103,7 +104,10 @@ registry! {
     "show" written out::ShownReport, "Output of `cto show`: report.json, and whose it is";
     "signed-decision" written out::SignedDecisionOutput, "Output of a command that records a decision";
     "signing" written out::SigningOutput, "What is to be signed elsewhere: output of such a command without a key";
+    "stage4-proof" written cto_contract::landing::DisposableProof, "stage4-disposable-sandbox-proof.json";
+    "stage5-proof" written cto_contract::landing::OwnedProof, "stage5-owned-repo-proof.json";
     "statement" written cto_contract::attestation::Statement, "Payload of attestation.dsse.json: the in-toto statement";
+    "status" written out::StatusOutput, "Output of `cto status`";
     "stop" written out::StopOutput, "Output of `cto stop`";
     "text" written out::TextOutput, "Output of `cto completions` and `cto man`";
     "tombstone" read cto_contract::tombstone::Tombstone, "Payload of a tombstone: what is left of a removed pack";
@@ -116,6 +120,7 @@ registry! {
     "validate-provider-adapter" written out::ValidateProviderAdapterOutput, "Output of `cto validate provider-adapter`";
     "validate-redteam" written out::ValidateRedteamOutput, "Output of `cto validate redteam`";
     "verify" written cto_contract::verify::VerifyReport, "Output of `cto verify` and `cto-verify --json`";
+    "verify-commit" written out::VerifyCommitOutput, "Output of `cto verify --commit`";
     "why" written out::WhyOutput, "Output of `cto why`";
     "written" written out::WrittenOutput, "Output of `cto schema --all` and `cto man DIR`";
 }

@@ -182,6 +182,7 @@ pub(crate) fn seal_run(run: OpenRun<'_>) -> Result<RunResult, RunError> {
         pack: run.pack.clone(),
         report,
         verified,
+        landing: None,
     })
 }
 

@@ -8,6 +8,7 @@ mod change;
 mod complete;
 mod egress;
 mod fake_baseline;
+mod landing_plan;
 mod plan;
 mod prepare;
 mod setup;

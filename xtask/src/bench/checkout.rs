@@ -19,7 +19,7 @@ const RUNS: usize = 100;
 /// Runs at a time, and the cores that the goal is for.
 const JOBS: f64 = 2.0;
 /// Git as nobody has configured it.
-const GIT_ENV: [(&str, &str); 6] = [
+pub(crate) const GIT_ENV: [(&str, &str); 6] = [
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_AUTHOR_NAME", "bench"),

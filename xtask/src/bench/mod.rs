@@ -5,6 +5,7 @@ mod case;
 mod checkout;
 mod egress;
 mod home;
+mod landing;
 mod measure;
 mod run;
 mod sandbox;
@@ -20,7 +21,8 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<ExitCode> {
         Some("checkout") => checkout::run(&args[1..]),
         Some("sandbox") => sandbox::run(&args[1..]),
         Some("egress") => egress::run(&args[1..]),
+        Some("landing") => landing::run(&args[1..]),
         Some("home") => home::run(&args[1..]),
-        _ => bail!("name a benchmark: run, checkout, sandbox, egress, home, against"),
+        _ => bail!("name a benchmark: run, checkout, sandbox, egress, home, landing, against"),
     }
 }

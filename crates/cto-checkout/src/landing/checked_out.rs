@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use super::staging::{Staging, State};
-use super::{Landed, LandingError, Prepared, borrowing, branches, objects, tree_diff};
+use super::{BranchName, Landed, LandingError, Prepared, borrowing, branches, objects, tree_diff};
 use crate::git::Call;
 use crate::git_dir::GitDir;
 use crate::oid::Oid;
@@ -22,15 +22,8 @@ use crate::tree_path::TreePath;
 const LOCK_BYTES_MAX: u64 = 1024;
 
 pub(super) fn land(prepared: &Prepared, target: &Repository) -> Result<Landed, LandingError> {
-    let not_checked_out = || LandingError::NotCheckedOut {
-        branch: prepared.branch.as_str().to_owned(),
-    };
-    let work_tree = target.work_tree().ok_or_else(not_checked_out)?;
+    let work_tree = check_head(target, &prepared.branch)?;
     let git_dir = target.own_git_directory().to_owned();
-    match target.head()? {
-        Head::Branch { name, .. } if name.as_bytes() == prepared.branch.as_str().as_bytes() => {}
-        Head::Branch { .. } | Head::Detached { .. } => return Err(not_checked_out()),
-    }
     let users = branches::users(target, &prepared.branch)?;
     if let Some(place) = users.into_iter().find(|place| *place != git_dir) {
         let branch = prepared.branch.as_str().to_owned();
@@ -45,6 +38,21 @@ pub(super) fn land(prepared: &Prepared, target: &Repository) -> Result<Landed, L
     });
     lock.release();
     landed
+}
+
+/// The work tree in which the branch is checked out.
+pub(super) fn check_head<'a>(
+    target: &'a Repository,
+    branch: &BranchName,
+) -> Result<&'a Path, LandingError> {
+    let not_checked_out = || LandingError::NotCheckedOut {
+        branch: branch.as_str().to_owned(),
+    };
+    let work_tree = target.work_tree().ok_or_else(not_checked_out)?;
+    match target.head()? {
+        Head::Branch { name, .. } if name.as_bytes() == branch.as_str().as_bytes() => Ok(work_tree),
+        Head::Branch { .. } | Head::Detached { .. } => Err(not_checked_out()),
+    }
 }
 
 fn lay_out(
@@ -108,7 +116,10 @@ fn may_go_on(
     // What a killed landing of this very commit left is no dirt; everything else is.
     let ours: BTreeSet<&TreePath> = paths.iter().map(|change| &change.path).collect();
     let mut dirty = target.fingerprint()?.dirty.into_iter();
-    match dirty.find(|dirty| !(is_adopted && ours.contains(&dirty.path))) {
+    let is_left_alone =
+        |path: &TreePath| prepared.left_alone.as_ref() == Some(path) && !ours.contains(path);
+    let counts = |path: &TreePath| !(is_adopted && ours.contains(path)) && !is_left_alone(path);
+    match dirty.find(|dirty| counts(&dirty.path)) {
         Some(dirty) => Err(LandingError::Dirty { path: dirty.path }),
         None => Ok(false),
     }

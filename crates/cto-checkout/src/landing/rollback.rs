@@ -18,11 +18,16 @@ pub struct RollbackRequest<'a> {
     /// The commit that was landed.
     pub landed: Oid,
     pub branch: &'a BranchName,
+    /// Where the branch was when this was asked for before; none takes it as it is now.
+    pub tip: Option<Oid>,
     pub update: BranchUpdate,
+    /// A file of the work tree whose state does not matter.
+    pub left_alone: Option<&'a crate::TreePath>,
     pub text: &'a CommitText,
 }
 
-/// Makes the commit that takes a landed one back, on top of whatever the branch holds now.
+/// Makes the commit that takes a landed one back, on top of whatever the branch holds. The same request with the same tip
+/// gives the same commit.
 ///
 /// Refused where a landed path is no longer what was landed: then there is no exact way back.
 pub fn prepare_rollback(
@@ -30,7 +35,10 @@ pub fn prepare_rollback(
     request: &RollbackRequest<'_>,
     scratch: &Path,
 ) -> Result<Prepared, LandingError> {
-    let tip = super::branches::value(target, request.branch)?;
+    let tip = match request.tip {
+        None => super::branches::value(target, request.branch)?,
+        tip => tip,
+    };
     let tip = tip.ok_or_else(|| RepositoryError::NoSuchRevision {
         rev: request.branch.as_str().to_owned(),
     })?;
@@ -75,6 +83,7 @@ pub fn prepare_rollback(
             branch: request.branch,
             expected: Some(tip),
             update: request.update,
+            left_alone: request.left_alone,
             text: request.text,
         },
     )

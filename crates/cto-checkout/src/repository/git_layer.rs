@@ -300,7 +300,7 @@ impl Repository {
     }
 
     /// Puts the objects in one pack. What is a delta already is taken over as it is, and nothing new is searched for.
-    fn pack(&self, git: &Path, objects: &Objects) -> Result<(), RepositoryError> {
+    pub(super) fn pack(&self, git: &Path, objects: &Objects) -> Result<(), RepositoryError> {
         let mut arguments: Vec<String> =
             ["-q", "--window=0", "--compression=1", "--delta-base-offset"]
                 .map(str::to_owned)
@@ -343,7 +343,7 @@ impl Repository {
 /// Durability is not needed of a cache that is checked when it is used.
 const PACK_SETTINGS: &[&str] = &["core.fsync=none", "pack.writeReverseIndex=false"];
 
-enum Objects {
+pub(super) enum Objects {
     Listed(Vec<Oid>),
     Ancestors(Oid),
 }

@@ -13,7 +13,9 @@ fn rollback(checked: &Checked, landed: Oid) -> Result<Landed, LandingError> {
         base: checked.base,
         landed,
         branch: &branch,
+        tip: None,
         update: BranchUpdate::CheckedOut,
+        left_alone: None,
         text: &text(),
     };
     let prepared = prepare_rollback(&target, &request, &checked.scratch())?;

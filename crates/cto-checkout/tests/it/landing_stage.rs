@@ -30,7 +30,14 @@ pub(crate) fn grant(tree: TreeId) -> LandingGrant {
         status: RunStatus::Pass,
         mode: MutationMode::OwnedNoncriticalRepo,
         sandbox: SandboxClass::Full,
-        consumed_approval: Some("a-1".to_owned()),
+        consumed_approval: Some(cto_contract::approval::GrantConsumed {
+            request_id: "rq-aaaaaaaaaaaaaaaa".parse().unwrap(),
+            grant_seq: 3,
+            grant_digest: "0".repeat(64).parse().unwrap(),
+            run_id: RUN.parse().unwrap(),
+            epoch: 4,
+            at: "2026-06-01T10:52:22Z".parse().unwrap(),
+        }),
         checked_tree: Some(tree.clone()),
         landing_tree: tree,
     })
@@ -115,6 +122,7 @@ impl Checked {
             branch: &branch,
             expected: (!expected.is_empty()).then(|| expected.parse().unwrap()),
             update,
+            left_alone: None,
             text: &text(),
         };
         prepare(&self.owner.open(), &request, &self.scratch())

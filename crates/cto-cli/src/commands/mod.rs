@@ -22,6 +22,7 @@ pub(crate) mod doctor;
 pub(crate) mod engines;
 pub(crate) mod explain;
 pub(crate) mod export;
+pub(crate) mod gate;
 pub(crate) mod gc;
 pub(crate) mod import;
 pub(crate) mod inbox;
@@ -46,6 +47,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod show;
+pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod trust;
 pub(crate) mod validate;
@@ -129,6 +131,8 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Loop(args) => loops::run(&args, session),
         Command::Model(args) => model::run(&args, session),
         Command::Verify(args) => verify::run(&args, session),
+        Command::Status(args) => status::run(&args, session),
+        Command::Gate(args) => gate::run(&args, session),
         Command::Export(args) => export::run(&args, session),
         Command::Import(args) => import::run(&args, session),
         Command::Key(args) => key::run(&args, session),

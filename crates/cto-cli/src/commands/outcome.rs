@@ -2,16 +2,17 @@
 
 use cto_contract::addendum::Outcome as RunOutcome;
 use cto_contract::approval::{OutcomeSchema, OutcomeStatement};
+use cto_contract::ids::RunId;
 use cto_contract::ledger::{Record, Seal};
 use cto_contract::operator::OperatorName;
 use cto_contract::outputs::{OutcomeOutput, OutcomeTag};
 use cto_contract::report::Report;
-use cto_contract::words::{ClaimLevel, RunStatus};
+use cto_contract::words::{ClaimLevel, RunStatus, Stage};
 use cto_evidence::canonical::sha256;
 use cto_ledger::Slot;
 use cto_rules::operators::floor;
 use cto_rules::views::approval::{outcome_sentence, outcome_text};
-use cto_runner::pack_file;
+use cto_runner::{Harness, LandError, RollbackPreview, pack_file};
 use cto_store::Found;
 
 use super::{Outcome, approve};
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     /// Why; needed to accept a run that no test has verified
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// Take the landed change back
+    /// Take the landed change back, exactly, or not at all
     #[arg(long)]
     rollback: bool,
     #[command(flatten)]
@@ -50,12 +51,6 @@ fn refused(code: &'static str, why: impl Into<String>) -> Failure {
 }
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
-    if args.rollback {
-        return Err(refused(
-            "rollback_unavailable",
-            "nothing lands in this version, so there is nothing to take back",
-        ));
-    }
     let outcome: RunOutcome = args
         .outcome
         .parse()
@@ -98,9 +93,29 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         ));
     }
     check(outcome, &report, args)?;
+    let landed = harness.landed_commit(&run_id)?;
+    let lands = report.authority.stage >= Stage::DISPOSABLE;
+    if outcome == RunOutcome::Accepted && lands && landed.is_none() {
+        return Err(refused(
+            "nothing_landed",
+            format!("nothing of run {run_id} landed, so there is nothing to accept"),
+        ));
+    }
+    let rollback = rollback(
+        &harness,
+        &run_id,
+        outcome,
+        (args.rollback, landed.is_some()),
+    )?;
     // One that was decided before and not written beside the pack is finished first.
     harness.finish_addenda()?;
-    let shown = outcome_text(&report, &seal.pack_digest, outcome, args.note.as_deref());
+    let mut shown = outcome_text(&report, &seal.pack_digest, outcome, args.note.as_deref());
+    if let Some(commit) = &landed {
+        shown.push_str(&format!("landed commit: {commit}\n"));
+    }
+    if let Some(preview) = &rollback {
+        shown.push_str(&preview_text(preview, args.rollback));
+    }
     let make = |slot: Slot, signer: OperatorName| OutcomeStatement {
         schema: OutcomeSchema,
         ledger: slot.ledger,
@@ -108,6 +123,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         pack_digest: seal.pack_digest.clone(),
         outcome,
         note: args.note.clone(),
+        rollback: args.rollback,
         shown_digest: sha256(shown.as_bytes()),
         signer,
         slot: slot.nonce,
@@ -139,7 +155,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let Some(entered) = entered else {
         return Ok(Exit::WAITING);
     };
-    let addenda = harness.write_addenda(&run_id)?;
+    let written = harness.write_addenda(&run_id)?;
     let output = OutcomeOutput {
         schema_version: OutcomeTag,
         run_id,
@@ -150,7 +166,9 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         note: args.note.clone(),
         pack_digest: seal.pack_digest,
         ledger_seq: entered.seq,
-        addenda,
+        addenda: written.addenda,
+        rollback: args.rollback,
+        rollback_blocker: written.rollback,
     };
     if session.printer.json {
         session.printer.document(&output)?;
@@ -158,9 +176,74 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         let mut page = session.printer.page();
         page.line(&format!("run {} is {}", output.run_id, output.outcome));
         page.field("beside", &output.addenda.join(", "));
+        if let Some(blocker) = &output.rollback_blocker {
+            page.field(
+                "not taken back",
+                &format!("{}: {}", blocker.code, blocker.message),
+            );
+        }
         session.printer.show(&page)?;
     }
-    Ok(Exit::DONE)
+    Ok(match output.rollback_blocker {
+        Some(_) => Exit::BLOCKED,
+        None => Exit::DONE,
+    })
+}
+
+/// Prepares the rollback of what landed, to be shown; done only where it was asked for.
+fn rollback(
+    harness: &Harness,
+    run_id: &RunId,
+    outcome: RunOutcome,
+    (is_asked_for, is_landed): (bool, bool),
+) -> Result<Option<RollbackPreview>, Failure> {
+    if is_asked_for && outcome == RunOutcome::Accepted {
+        return Err(refused(
+            "rollback_of_accepted",
+            "what is accepted is not taken back",
+        ));
+    }
+    if is_asked_for && !is_landed {
+        return Err(refused(
+            "nothing_landed",
+            format!("nothing of run {run_id} landed, so there is nothing to take back"),
+        ));
+    }
+    if outcome == RunOutcome::Accepted || !is_landed {
+        return Ok(None);
+    }
+    match harness.preview_rollback(run_id)? {
+        Ok(preview) => Ok(Some(preview)),
+        Err(blocker) if is_asked_for => {
+            Err(
+                Failure::new(Exit::BLOCKED, blocker.code.as_str(), blocker.message)
+                    .hint(blocker.hint),
+            )
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// What the rollback does, or would do.
+fn preview_text(preview: &RollbackPreview, is_asked_for: bool) -> String {
+    let begins = match is_asked_for {
+        true => "rollback: will be done",
+        false => "rollback: prepared, and not done without --rollback",
+    };
+    let mut text = format!(
+        "{begins}\nrollback commit: {} on {}\nrollback paths:\n",
+        preview.rollback_commit, preview.branch
+    );
+    for path in &preview.paths {
+        text.push_str(&format!("  - {}\n", cto_contract::text::one_line(path)));
+    }
+    text
+}
+
+impl From<LandError> for Failure {
+    fn from(error: LandError) -> Self {
+        Self::of(Exit::FAULT, error.code(), &error).hint("`cto recover` goes on with it")
+    }
 }
 
 /// What can't be accepted, whoever signs.

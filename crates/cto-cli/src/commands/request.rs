@@ -1,6 +1,7 @@
 //! `cto request`: ask for an operator's approval of one run.
 
 use cto_contract::approval::ApprovalRequest;
+use cto_contract::landing::{DisposableTerms, Disposal};
 use cto_contract::outputs::{ApprovalPhase, ApprovalStanding, RequestOutput, RequestTag};
 use cto_rules::views::approval::request_text;
 
@@ -9,6 +10,9 @@ use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::session::Session;
 use crate::work_args::WorkArgs;
+
+/// Longest name of an owner.
+const OWNER_CHARS_MAX: usize = 200;
 
 /// Ask for an operator's approval of one run
 ///
@@ -20,6 +24,7 @@ use crate::work_args::WorkArgs;
 Examples:
   cto request my-task --cases ./cases            a case whose contract says `approval_required: true`
   cto request --repo . --contract cto-task.yaml --engine command --stage 3 -- my-agent
+  cto request --repo . --stage 4 --owner me --disposal delete --engine command -- my-agent
   cto inbox                                      what waits for a decision
   cto run --request ID                           run it, once it is approved")]
 pub(crate) struct Args {
@@ -28,6 +33,34 @@ pub(crate) struct Args {
     /// Let request and approval expire after so many minutes
     #[arg(long, value_name = "MINUTES", default_value_t = 480, value_parser = clap::value_parser!(i64).range(2..=43_200))]
     expires: i64,
+    /// Who owns the disposable repository in which a change of stage 4 lands
+    #[arg(long, value_name = "NAME", requires = "disposal")]
+    owner: Option<String>,
+    /// What becomes of it afterwards: delete or retain
+    #[arg(long, value_name = "POLICY", requires = "owner")]
+    disposal: Option<Disposal>,
+}
+
+impl Args {
+    fn disposable(&self) -> Result<Option<DisposableTerms>, Failure> {
+        let Some((owner, disposal_policy)) = self.owner.clone().zip(self.disposal) else {
+            return Ok(None);
+        };
+        let is_plain = (1..=OWNER_CHARS_MAX).contains(&owner.chars().count())
+            && !owner.trim().is_empty()
+            && !owner.chars().any(char::is_control);
+        match is_plain {
+            true => Ok(Some(DisposableTerms {
+                owner,
+                disposal_policy,
+            })),
+            false => Err(Failure::new(
+                Exit::USAGE,
+                "owner_refused",
+                format!("the owner is one line of 1 to {OWNER_CHARS_MAX} characters"),
+            )),
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
@@ -36,7 +69,9 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     session.recover(&harness)?;
     let interrupt = Interrupt::listen()
         .map_err(|e| Failure::io("signals_unavailable", "signals can't be listened to", &e))?;
-    let (state, document) = harness.request_approval(&request, args.expires, &interrupt.stop)?;
+    let disposable = args.disposable()?;
+    let (state, document) =
+        harness.request_approval(&request, args.expires, disposable, &interrupt.stop)?;
     let standing = harness.approval_standing(&state);
     show(&document, standing, session)?;
     Ok(Exit::DONE)

@@ -8,7 +8,7 @@ use cto_contract::event::RunEvent;
 use cto_contract::outputs::ApprovalPhase;
 use cto_contract::words::{Lane, RunStatus};
 use cto_rules::views::progress::progress;
-use cto_runner::{Harness, RunRequest, RunResult, pack_file};
+use cto_runner::{Harness, LandError, LandingResult, RunRequest, RunResult, pack_file};
 
 use super::{Outcome, plan};
 use crate::failure::{Exit, Failure};
@@ -134,6 +134,7 @@ pub(crate) fn carry_out(
         verdict(&mut page, &result);
         printer.show(&page)?;
     }
+    let landed = tell_landing(result.landing, session);
     let interrupted = result
         .report
         .verdict
@@ -142,8 +143,43 @@ pub(crate) fn carry_out(
         .any(|b| b.code == BlockerCode::Interrupted);
     Ok(match interrupt.signal() {
         Some(signal) if interrupted => Exit::signal(signal),
-        _ => Exit::verdict(result.report.verdict.status),
+        _ => landed.unwrap_or_else(|| Exit::verdict(result.report.verdict.status)),
     })
+}
+
+/// Says what came of a landing. The exit is that of a refusal where nothing landed.
+fn tell_landing(
+    landing: Option<Result<LandingResult, LandError>>,
+    session: &Session,
+) -> Option<Exit> {
+    let printer = &session.printer;
+    match landing? {
+        Ok(LandingResult {
+            commit: Some(commit),
+            branch,
+            ..
+        }) => {
+            printer.talk(&format!("landed: commit {commit} on {branch}"));
+            None
+        }
+        Ok(landing) => {
+            for blocker in &landing.blockers {
+                printer.ask(&format!(
+                    "{}: {}\n   hint: {}",
+                    blocker.code, blocker.message, blocker.hint
+                ));
+            }
+            Some(Exit::BLOCKED)
+        }
+        Err(error) => {
+            printer.ask(&format!(
+                "{}: the run is sealed, but its landing is not finished: {}\n   hint: `cto recover` goes on with it",
+                error.code(),
+                cto_runner::error_chain(&error)
+            ));
+            Some(Exit::FAULT)
+        }
+    }
 }
 
 /// Reads the name of a lane.

@@ -10,6 +10,7 @@ use cto_evidence::key::PublicKey;
 use cto_evidence::verify::{VerifyOptions, verify};
 
 use super::Outcome;
+use super::gate::{self, PlaceArgs};
 use crate::failure::{Exit, Failure};
 use crate::printer::{BAD, FAINT, GOOD, Page, WARN};
 use crate::session::Session;
@@ -30,13 +31,19 @@ const KEY_BYTES_MAX: u64 = 64 << 10;
 Examples:
   cto verify latest
   cto verify ./20260601T105222Z-r1-string-slugify-k3v9qd --key harness.pub
+  cto verify --commit HEAD
   cto verify pack/ --integrity-only --expect-run 20260601T105222Z-r1-string-slugify-k3v9qd
 
 Exit codes: 0 it verifies, 5 it does not")]
 pub(crate) struct Args {
     /// A run id, a unique prefix, `latest`, or a path to a pack
-    #[arg(value_name = "RUN")]
-    run: String,
+    #[arg(value_name = "RUN", required_unless_present = "commit")]
+    run: Option<String>,
+    /// Say what the evidence is worth for this commit: exact, equivalent, none or unverifiable
+    #[arg(long, value_name = "SHA", conflicts_with_all = ["run", "integrity_only", "expect_run", "expect_contract", "expect_nonce"])]
+    commit: Option<String>,
+    #[command(flatten)]
+    place: PlaceArgs,
     /// Take packs of this public key as known: a PEM file, or base64
     #[arg(long, value_name = "FILE_OR_BASE64")]
     key: Option<String>,
@@ -55,7 +62,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
-    let (found, place) = session.locate(&args.run)?;
+    if let Some(rev) = &args.commit {
+        return gate::verify_commit(rev, &args.place, args.key.as_deref(), session);
+    }
+    let (found, place) = session.locate(args.run.as_deref().unwrap_or_default())?;
     let options = VerifyOptions {
         trusted: session.config()?.trusted,
         extra_key: args.key.as_deref().map(read_key).transpose()?,

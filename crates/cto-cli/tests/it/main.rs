@@ -25,6 +25,7 @@ mod installed_tools;
 mod judging;
 mod kill_points;
 mod kills;
+mod landings;
 mod lane_faults;
 mod lanes;
 mod lingering;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::addendum::Outcome;
 use crate::approval::{ApprovalRequest, RequestId};
+use crate::blocker::Blocker;
 use crate::ids::{Digest, RunId};
 use crate::operator::OperatorName;
 use crate::time::Utc;
@@ -94,6 +95,10 @@ outputs! {
         pub ledger_seq: u64,
         /// Files beside the pack, by name.
         pub addenda: Vec<String>,
+        /// The landed change was to be taken back.
+        pub rollback: bool,
+        /// Why it was not.
+        pub rollback_blocker: Option<Blocker>,
     }
     /// `cto inbox`: what waits for a person.
     InboxOutput, InboxTag = "cto.inbox/v1" {

@@ -23,6 +23,7 @@ mod doctor;
 mod engines;
 mod error;
 mod explain;
+mod gate;
 mod gc;
 mod keys;
 mod logs;
@@ -33,6 +34,7 @@ mod recover;
 mod reference;
 mod settings;
 mod show;
+mod status;
 mod transfer;
 mod validate;
 mod why;
@@ -55,6 +57,10 @@ pub use doctor::{DoctorCheck, DoctorOutput, DoctorTag, Health};
 pub use engines::{EngineRow, EnginesOutput, EnginesTag};
 pub use error::{ErrorBody, ErrorOutput};
 pub use explain::{ExplainOutput, ExplainTag, ExplainedBlocker, ExplainedCheck, ExplainedClaim};
+pub use gate::{
+    CommitAnswer, CommitEvidence, GateError, GateOutput, GateTag, VerifyCommitOutput,
+    VerifyCommitTag,
+};
 pub use gc::{GcItem, GcKept, GcOutput, GcProblem, GcTag, ItemKind};
 pub use keys::{KeyOutput, KeyTag, TrustListOutput, TrustListTag, TrustOutput, TrustTag};
 pub use logs::{LogFile, LogsOutput, LogsTag, ReplayOutput, ReplayTag};
@@ -67,6 +73,7 @@ pub use reference::{
 };
 pub use settings::{ConfigOutput, ConfigTag, ConfigValue};
 pub use show::ShownReport;
+pub use status::{LedgerStatus, LiveRun, MatrixNote, StatusOutput, StatusTag};
 pub use transfer::{ExportKind, ExportOutput, ExportTag, ImportOutput, ImportTag};
 pub use validate::{
     AdapterCheck, BehaviourStatus, CheckedBehaviour, CheckedRow, Checks, NotCovered, NotTried,

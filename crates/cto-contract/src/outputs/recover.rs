@@ -23,7 +23,7 @@ outputs! {
 
 wire_enum! {
     /// What became of a work directory.
-    pub enum RecoveredAs { Live = "live", Sealed = "sealed", Cleared = "cleared", Discarded = "discarded", Failed = "failed" }
+    pub enum RecoveredAs { Live = "live", Sealed = "sealed", Cleared = "cleared", Discarded = "discarded", Landed = "landed", NotLanded = "not_landed", Failed = "failed" }
 }
 
 /// One work directory.

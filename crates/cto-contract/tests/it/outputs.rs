@@ -27,6 +27,7 @@ fn output_names_are_frozen() {
     }
     words!(
         BehaviourStatus,
+        CommitAnswer,
         ExportKind,
         Health,
         ItemKind,
@@ -48,6 +49,7 @@ fn output_names_are_frozen() {
         EnginesTag, EnginesOutput;
         ExplainTag, ExplainOutput;
         ExportTag, ExportOutput;
+        GateTag, GateOutput;
         GcTag, GcOutput;
         ImportTag, ImportOutput;
         KeyTag, KeyOutput;
@@ -57,6 +59,8 @@ fn output_names_are_frozen() {
         OperatorsTag, OperatorsOutput;
         PlanTag, PlanOutput;
         RecoverTag, RecoverOutput;
+        StatusTag, StatusOutput;
+        VerifyCommitTag, VerifyCommitOutput;
         ReleaseTag, ReleaseOutput;
         ReplayTag, ReplayOutput;
         SchemasTag, SchemasOutput;

@@ -272,6 +272,7 @@ pub(crate) fn pass() -> Plan {
             runtime_model_provider: None,
             ladder: Ladder::NotNeeded,
             source: None,
+            landing: None,
             programs: Vec::new(),
             steering: Vec::new(),
         },

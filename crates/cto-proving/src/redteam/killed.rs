@@ -65,6 +65,8 @@ pub(crate) fn kill_supervisor(
             cto_runner::Recovered::Live { .. }
             | cto_runner::Recovered::Cleared { .. }
             | cto_runner::Recovered::Discarded { .. }
+            | cto_runner::Recovered::Landed { .. }
+            | cto_runner::Recovered::NotLanded { .. }
             | cto_runner::Recovered::Failed { .. } => None,
         })
         .ok_or_else(|| {

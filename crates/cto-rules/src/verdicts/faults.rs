@@ -4,7 +4,7 @@ use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::eligibility::Gate;
 use cto_contract::event::Step;
 use cto_contract::text::shorten;
-use cto_contract::words::Lane;
+use cto_contract::words::{Lane, Stage};
 
 use crate::programs::{ProgramProblem, remedy};
 
@@ -93,6 +93,14 @@ pub enum Fault {
     ApprovalUnreadable { why: String },
     /// The patch that was just written can't be read back.
     PatchNotReadable { why: String },
+    /// The request says nothing of the disposable repository.
+    DisposableNotNamed,
+    /// The change could not land where the contract wants it.
+    CannotLand { why: String },
+    /// No signed record lets the target be changed.
+    TargetNotAdmitted,
+    /// A stage below the one asked for is not proven for this identity.
+    StageNotProven { stage: Stage, needed: Stage },
 }
 
 /// Names what stands in the way.
@@ -256,6 +264,26 @@ pub fn fault(step: Step, fault: &Fault) -> Blocker {
             Code::PatchNotReproducible,
             "patch.diff",
             format!("the patch can't be read back: {}", short(why)),
+        ),
+        Fault::DisposableNotNamed => Blocker::new(
+            Code::UnownedRepository,
+            "disposable_repository",
+            "the request names no owner and no disposal of the disposable repository",
+        ),
+        Fault::CannotLand { why } => Blocker::new(
+            Code::RepositoryUnsupported,
+            "branch_policy",
+            format!("the change could not land: {}", short(why)),
+        ),
+        Fault::TargetNotAdmitted => Blocker::new(
+            Code::TargetAdmissionMissing,
+            "target_admission",
+            "there is no signed admission of the target",
+        ),
+        Fault::StageNotProven { stage, needed } => Blocker::new(
+            Code::StageNotProven,
+            "ladder",
+            format!("stage {stage} needs the proof of stage {needed}, and there is none"),
         ),
     }
 }

@@ -65,6 +65,18 @@ pub fn request_text(request: &ApprovalRequest) -> String {
     let admission = admission.map(|a| format!("{} sha256 {}", a.id, a.digest));
     put("admission", admission.as_deref().unwrap_or("none needed"));
     put("owner", request.owner.as_deref().unwrap_or("not recorded"));
+    if let Some(plan) = &request.landing {
+        put("lands on", &plan.branch);
+        put("landing base", plan.base.as_str());
+        put("branch update", plan.update.as_str());
+        let lands_in = plan.disposable.as_ref();
+        let lands_in =
+            lands_in.map(|d| format!("a disposable repository, {} afterwards", d.disposal_policy));
+        put(
+            "lands in",
+            lands_in.as_deref().unwrap_or("the target itself"),
+        );
+    }
     put("risk", request.risk_class.as_str());
     put("contract", bound.contract_digest.as_str());
     put("network", contract.network.as_str());

@@ -7,6 +7,7 @@ use cto_contract::blocker::BlockerCode;
 use cto_contract::eligibility::AdmissionsSeen;
 use cto_contract::event::{GateBlocked, Residue, RunCompleted};
 use cto_contract::ids::Digest;
+use cto_contract::landing::LandingPlan;
 use cto_contract::lanes::Meters;
 use cto_contract::report::{
     ArtifactSection, AuthoritySection, BackendSection, ChangeSection, ChecksSection, ModelSection,
@@ -208,10 +209,16 @@ fn source(state: &RunState) -> SourceSection {
         target_id: contract.and_then(|c| c.target_id.clone()),
         baseline_head: source.as_ref().map(|s| s.commit.clone()),
         source_repository_mutated: state.source.as_ref().map(|s| s.source_repository_mutated),
-        branch_policy: contract.and_then(|c| c.branch_policy.clone()),
-        disposable_repository_dir: None,
+        branch_policy: (plan
+            .and_then(|p| p.landing.as_ref())
+            .map(LandingPlan::policy))
+        .or_else(|| contract.and_then(|c| c.branch_policy.clone())),
+        disposable_repository_dir: (plan.and_then(|p| p.landing.as_ref()?.disposable.as_ref()))
+            .map(|disposable| disposable.directory.clone()),
         target_repository_admission_status: None,
-        target_repository_start_clean: None,
+        target_repository_start_clean: (source.as_ref())
+            .filter(|_| state.started.mutation_mode >= MutationMode::OwnedNoncriticalRepo)
+            .map(|source| source.dirty_count == 0),
         source,
         source_check: state.source.clone(),
         inputs: plan.map(|p| p.inputs.clone()).unwrap_or_default(),

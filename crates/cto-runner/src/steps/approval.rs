@@ -26,7 +26,7 @@ fn unreadable(error: &dyn std::error::Error) -> StepError {
 pub(crate) fn foreseen(run: &OpenRun<'_>) -> Result<ApprovalState, StepError> {
     let id = match &run.request.approval {
         ApprovalAsk::None => return Ok(ApprovalState::None),
-        ApprovalAsk::Planned => return Ok(ApprovalState::Granted),
+        ApprovalAsk::Planned(_) => return Ok(ApprovalState::Granted),
         ApprovalAsk::Request(id) => id,
     };
     let ledger = run.harness.ledger();
@@ -92,7 +92,7 @@ fn record_decision(run: &mut OpenRun<'_>, id: &RequestId) -> Result<(), StepErro
 pub(crate) fn record_denial(run: &mut OpenRun<'_>) -> Result<(), StepError> {
     match run.request.approval.clone() {
         ApprovalAsk::Request(id) => record_decision(run, &id),
-        ApprovalAsk::None | ApprovalAsk::Planned => Ok(()),
+        ApprovalAsk::None | ApprovalAsk::Planned(_) => Ok(()),
     }
 }
 

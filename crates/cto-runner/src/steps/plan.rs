@@ -30,6 +30,7 @@ use crate::program::{ProgramFile, ProgramsBeside};
 use crate::room::Room;
 use crate::source::Source;
 use crate::steps::Permission;
+use crate::steps::landing_plan;
 use crate::steps::prepare::Prepared;
 use crate::trees::Below;
 
@@ -139,9 +140,14 @@ pub(crate) fn plan(
         hidden_paths: prepared.seen_paths.hidden.clone(),
         ..foreseen
     };
-    let identity = identity(run, adapter.as_ref(), program.as_ref(), sandbox.class);
+    let names = lane_plan.env.keys().cloned().collect();
+    let identity = Identity {
+        command_line: landing_plan::command_line(run, &lane_plan.argv, &argv, names)?,
+        ..identity(run, adapter.as_ref(), program.as_ref(), sandbox.class)
+    };
     let identity_digest = digest_of(&identity).map_err(|e| no_form("identity", &e))?;
     let plan = LaunchPlan {
+        landing: landing_plan::landing_plan(run, prepared, source, &identity)?,
         programs: shown_programs(run, program.as_ref(), &beside),
         steering: steering(&prepared.trees.baseline)?,
         ..launch_plan(run, prepared, (&lane_plan, argv), sandbox.clone())?
@@ -249,7 +255,6 @@ fn identity(
                 .then(|| NO_MODEL.to_owned()),
         },
         sandbox_class: class,
-        // Nothing lands yet.
         command_line: None,
     }
 }
@@ -293,6 +298,7 @@ fn launch_plan(
             LadderRule::Climbs => Ladder::NotEnforced,
         },
         source: prepared.source_plan.clone(),
+        landing: None,
         programs: Vec::new(),
         steering: Vec::new(),
     })
