@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use cto_contract::words::Wire;
 
-use crate::reach;
+use crate::reach::{self, is_same_key};
 use crate::refusal::{Objection, Refusal};
 use crate::wires;
 
@@ -16,6 +16,8 @@ use crate::wires;
 const KEYS_MAX: usize = 256;
 /// Most characters of a model's name that a record keeps.
 const MODEL_CHARS_MAX: usize = 120;
+/// Keys that are read here.
+const DECIDING: [&str; 4] = ["model", "stream", "stream_options", "background"];
 
 /// A body that may go on.
 #[derive(Debug)]
@@ -40,6 +42,11 @@ pub(crate) fn inspect(
             Refusal::BadJson
         }
     })?;
+    // Some readers take another spelling for the same key; what is looked at here must be what they see.
+    let misspelt = |key: &String| DECIDING.iter().any(|d| key != d && is_same_key(key, d));
+    if fields.iter().any(|(key, _)| misspelt(key)) {
+        return Err(Refusal::BadField.into());
+    }
     let row = wires::row(wire);
     reach::check(row.reach, bytes)?;
     let value = |name: &str| {
@@ -135,7 +142,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                 use serde::de::Error;
                 let mut fields: Vec<(String, &'de RawValue)> = Vec::new();
                 while let Some((key, value)) = map.next_entry::<String, &'de RawValue>()? {
-                    if fields.iter().any(|(known, _)| *known == key) {
+                    if fields.iter().any(|(known, _)| is_same_key(known, &key)) {
                         return Err(A::Error::custom(REPEATED));
                     }
                     if fields.len() == KEYS_MAX {
@@ -198,6 +205,12 @@ mod tests {
             ("{} {}", "bad_json"),
             (r#"{"model":"a","model":"b"}"#, "repeated_key"),
             (r#"{"model":"a","mod\u0065l":"b"}"#, "repeated_key"),
+            // Go and others overlook case, and two letters beyond ASCII.
+            (r#"{"model":"a","Model":"b"}"#, "repeated_key"),
+            (r#"{"mode\u006c":"a","MODEL":"b"}"#, "repeated_key"),
+            (r#"{"stream":false,"\u017ftream":true}"#, "repeated_key"),
+            (r#"{"Background":true}"#, "bad_field"),
+            (r#"{"streamOptions":{}}"#, "bad_field"),
             (r#"{"model":7}"#, "bad_field"),
             (r#"{"stream":"yes"}"#, "bad_field"),
             (r#"{"stream":true,"stream_options":3}"#, "bad_field"),

@@ -93,7 +93,7 @@ refusals! {
     TooSlow = "too_slow" 408 "the request did not come in time",
     BadJson = "bad_json" 400 "the body is not one JSON object",
     RepeatedKey = "repeated_key" 400 "a key of the body stands twice",
-    BadField = "bad_field" 400 "`model`, `stream`, `stream_options` or `background` has the wrong type",
+    BadField = "bad_field" 400 "`model`, `stream`, `stream_options` or `background` has the wrong type or another spelling",
     BackgroundWork = "background_work" 400 "work in the background cannot be metered",
     HostedTool = "hosted_tool" 403 "a tool that the provider runs itself would reach further than this run may; turn it off in the agent's settings, or offer a function that the agent runs",
     RemoteUrl = "remote_url" 403 "the provider would fetch an address for this run; send the data itself",

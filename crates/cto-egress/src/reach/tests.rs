@@ -112,6 +112,98 @@ fn the_upstream_is_no_way_out() {
     assert_eq!(seen(&deep), "bad_json");
 }
 
+/// Spellings and places that some server or gateway takes for the plain ones.
+#[test]
+fn another_spelling_or_a_gateway_of_the_provider_is_no_way_out_on_any_wire() {
+    let cases = [
+        // Go overlooks case and folds two letters beyond ASCII; readers of protobuf take both ways to join words.
+        (r#"{"Tools":[{"type":"mcp"}]}"#, "hosted_tool mcp"),
+        (r#"{"tool\u017f":[{"type":"mcp"}]}"#, "hosted_tool mcp"),
+        (
+            r#"{"tools":[{"name":"f","TYPE":"web_search"}]}"#,
+            "hosted_tool web_search",
+        ),
+        (
+            r#"{"mcpServers":[{"url":"https://x"}]}"#,
+            "hosted_tool mcpServers",
+        ),
+        (
+            r#"{"messages":[{"content":[{"imageUrl":{"URL":"https://x"}}]}]}"#,
+            "remote_url URL",
+        ),
+        // Tools that are known by their own key.
+        (
+            r#"{"tools":[{"google_search":{}}]}"#,
+            "hosted_tool google_search",
+        ),
+        (
+            r#"{"tools":[{"type":"custom","name":"f","urlContext":{}}]}"#,
+            "hosted_tool urlContext",
+        ),
+        (
+            r#"{"tools":[{"enterprise_lookup":{}}]}"#,
+            "hosted_tool a tool without a type",
+        ),
+        (r#"{"tools":[{"type":7,"name":"f"}]}"#, "hosted_tool type"),
+        (
+            r#"{"tools":[{"type":{"is":"mcp"},"name":"f"}]}"#,
+            "hosted_tool type",
+        ),
+        // What gateways take beside the provider's own fields.
+        (r#"{"plugins":[{"id":"web"}]}"#, "hosted_tool plugins"),
+        (
+            r#"{"extra_body":{"model":"other"}}"#,
+            "hosted_tool extra_body",
+        ),
+        (r#"{"api_base":"https://x"}"#, "remote_url api_base"),
+        (r#"{"baseUrl":"https://x"}"#, "remote_url baseUrl"),
+        (
+            r#"{"x":{"webhook_url":"https://x"}}"#,
+            "remote_url webhook_url",
+        ),
+        (r#"{"model":"m","models":["n"]}"#, "model_mismatch models"),
+        (
+            r#"{"model":"m","fallbacks":[{"m":["n"]}]}"#,
+            "model_mismatch fallbacks",
+        ),
+        // A source that is reached otherwise, and a request in the place of arguments.
+        (
+            r#"{"messages":[{"content":[{"source":{"type":"s3","location":{"at":"s3://b/k"}}}]}]}"#,
+            "remote_url at",
+        ),
+        (
+            r#"{"messages":[{"content":[{"source":{"type":"url","uri":"https://x"}}]}]}"#,
+            "remote_url uri",
+        ),
+        (
+            r#"{"response":{"input":[{"type":"additional_tools","tools":[{"type":"mcp"}]}]}}"#,
+            "hosted_tool mcp",
+        ),
+    ];
+    for (body, expected) in cases {
+        for rules in [&OPENAI, &ANTHROPIC] {
+            assert_eq!(seen_by(rules, body), expected, "{body}");
+        }
+    }
+    assert_eq!(
+        seen(r#"{"tools":[{"name":"f","parameters":{}}]}"#),
+        "hosted_tool a tool without a type"
+    );
+    let honest = [
+        json!({"models": [], "fallbacks": null, "base_url": null}),
+        json!({"messages": [{"content": [{"source": {"type": "text", "data": "https://x is a text"}}]}]}),
+        json!({"messages": [{"content": [{"source": {"type": "content", "content": [{"type": "text", "text": "see https://x"}]}}]}]}),
+        json!({"messages": [{"content": [{"type": "search_result", "source": "https://x", "title": "t"}]}]}),
+        json!({"messages": [{"content": [{"type": "tool_use", "input": {"url": "https://x", "base_url": "https://x"}}]}]}),
+        json!({"input": [{"type": "custom_tool_call", "input": "https://x"}]}),
+    ];
+    for body in honest {
+        for rules in [&OPENAI, &ANTHROPIC] {
+            assert_eq!(seen_by(rules, &body.to_string()), "ok", "{body}");
+        }
+    }
+}
+
 #[test]
 fn honest_requests_pass_whatever_their_schemas_and_texts_say() {
     let schema = json!({"type": "object", "properties": {
@@ -270,6 +362,24 @@ proptest! {
         let said = seen(&body.to_string());
         let kind = tool["type"].as_str().unwrap();
         prop_assert_eq!(said, format!("hosted_tool {kind}"));
+    }
+
+    #[test]
+    fn no_spelling_of_a_refused_key_passes(
+        word in proptest::sample::select(vec!["tools", "mcp_servers", "plugins", "image_url", "extra_body", "fallbacks"]),
+        upper in proptest::collection::vec(any::<bool>(), 16),
+        joint in proptest::sample::select(vec!["_", "-", "", "__"]),
+    ) {
+        let spelt: String = word
+            .replace('_', joint)
+            .chars()
+            .zip(upper.iter().cycle())
+            .map(|(c, up)| if *up { c.to_ascii_uppercase() } else { c })
+            .collect();
+        let body = json!({spelt: [{"type": "mcp", "url": "https://x"}]}).to_string();
+        for rules in [&OPENAI, &ANTHROPIC] {
+            prop_assert_ne!(seen_by(rules, &body), "ok", "{}", body);
+        }
     }
 
     #[test]
