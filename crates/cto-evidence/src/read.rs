@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cto_contract::artifact;
 use cto_contract::ids::Digest;
 use cto_contract::verify::{VerifyCode, VerifyError};
+use cto_rules::checks::is_end_line;
 
 use crate::canonical::{HASH_BUFFER_BYTES, Hasher};
 use crate::chain::{ChainError, Log, LogReader};
@@ -29,6 +30,8 @@ pub(crate) enum Content {
     Nothing,
     Bytes(Vec<u8>),
     Log(Box<Result<Log, ChainError>>),
+    /// Lines that look like the end of a section.
+    Ends(Vec<String>),
 }
 
 /// A file that was read.
@@ -42,6 +45,7 @@ enum Role {
     Hashed,
     Kept,
     Log,
+    Ends,
 }
 
 fn role(path: &str) -> (Role, u64) {
@@ -56,6 +60,7 @@ fn role(path: &str) -> (Role, u64) {
         | artifact::SHA256SUMS
         | artifact::ATTESTATION
         | WITHHELD => (Role::Kept, JSON_BYTES_MAX),
+        artifact::TEST_LOG => (Role::Ends, u64::MAX),
         _ => (Role::Hashed, u64::MAX),
     }
 }
@@ -130,11 +135,63 @@ fn read_one(pack: &PackDir, file: &PackFile, buffer: &mut [u8]) -> Result<FileRe
             })?;
             Content::Log(Box::new(log.finish()))
         }
+        Role::Ends => {
+            let mut ends = EndLines::default();
+            feed(opened, file, buffer, |piece| {
+                hasher.update(piece);
+                ends.push(piece);
+            })?;
+            Content::Ends(ends.finish())
+        }
     };
     Ok(FileRead {
         digest: hasher.finish(),
         content,
     })
+}
+
+/// Longest line that can be the end of a section, and most of them that are kept: what a check prints can look like one.
+const END_LINE_BYTES_MAX: usize = 160;
+const END_LINES_MAX: usize = 1 << 20;
+
+/// Finds the ends of sections in a log that comes in pieces.
+#[derive(Default)]
+struct EndLines {
+    line: Vec<u8>,
+    is_too_long: bool,
+    found: Vec<String>,
+}
+
+impl EndLines {
+    fn push(&mut self, piece: &[u8]) {
+        for part in piece.split_inclusive(|byte| *byte == b'\n') {
+            let (text, is_whole) = match part.strip_suffix(b"\n") {
+                Some(text) => (text, true),
+                None => (part, false),
+            };
+            self.is_too_long |= self.line.len() + text.len() > END_LINE_BYTES_MAX;
+            if !self.is_too_long {
+                self.line.extend_from_slice(text);
+            }
+            if is_whole {
+                self.end();
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if !self.is_too_long && is_end_line(&self.line) && self.found.len() < END_LINES_MAX {
+            let line = String::from_utf8_lossy(&self.line).into_owned();
+            self.found.push(line);
+        }
+        self.line.clear();
+        self.is_too_long = false;
+    }
+
+    fn finish(mut self) -> Vec<String> {
+        self.end();
+        self.found
+    }
 }
 
 fn feed(

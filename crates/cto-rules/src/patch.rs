@@ -10,7 +10,7 @@ mod names;
 
 use std::collections::HashSet;
 
-use cto_contract::event::ChangeKind;
+use cto_contract::event::{ChangeKind, ChangedPath};
 use cto_contract::text;
 
 use body::Body;
@@ -56,6 +56,18 @@ pub struct PatchError {
 /// Reads a whole patch.
 pub fn parse(patch: &[u8]) -> Result<Vec<PatchEntry>, PatchError> {
     walk(patch, &mut |_, _| {})
+}
+
+/// What a log tells of each path of a patch.
+pub fn changed_paths(entries: &[PatchEntry]) -> Vec<ChangedPath> {
+    let mode = |mode: Option<u32>| mode.map(|mode| format!("{mode:06o}"));
+    let told = entries.iter().map(|entry| ChangedPath {
+        path: text::path_text(&entry.path),
+        change: entry.change,
+        before_mode: mode(entry.before_mode),
+        after_mode: mode(entry.after_mode),
+    });
+    told.collect()
 }
 
 /// Reads a whole patch and hands out each added line with its number in the patch, without its `+` and newline.

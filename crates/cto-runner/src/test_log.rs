@@ -6,6 +6,7 @@ use std::path::Path;
 
 use cto_contract::artifact::{FreshnessSource, TEST_LOG};
 use cto_contract::text::shorten;
+use cto_rules::checks::{end_line, is_end_line};
 use cto_rules::views::explain::Printed;
 
 use crate::checks::Execution;
@@ -16,12 +17,6 @@ use crate::provenance::OpenedPack;
 /// When a check ran that judges the change.
 pub(crate) const BEFORE: &str = "before the change";
 pub(crate) const AFTER: &str = "after the change";
-
-/// How the last line of a section begins, and how it goes on.
-const END: &str = "--- ";
-const EXIT_CODE: &str = "exit code ";
-const SIGNAL: &str = "signal ";
-const DID_NOT_RUN: &str = "did not run";
 
 /// Lines of a check's output that are shown.
 const SHOWN_LINES_MAX: usize = 20;
@@ -58,28 +53,12 @@ pub(crate) fn write_sections(
 }
 
 fn section(log: &mut impl Write, when: &str, execution: &Execution) -> io::Result<()> {
-    let r = &execution.result;
     writeln!(log, "{}", headline(when, &execution.line))?;
     let length = copy_file(log, &execution.output)?;
     if length > 0 {
         writeln!(log)?;
     }
-    let end = match (r.exit_code, r.signal) {
-        (Some(code), _) => format!("{EXIT_CODE}{code}"),
-        (None, Some(signal)) => format!("{SIGNAL}{signal}"),
-        (None, None) => DID_NOT_RUN.to_owned(),
-    };
-    let over = if r.timed_out {
-        ", over its wall clock"
-    } else {
-        ""
-    };
-    let capped = if r.output_capped {
-        ", output capped"
-    } else {
-        ""
-    };
-    writeln!(log, "{END}{end}, {:.3} s{over}{capped}\n", r.seconds)
+    writeln!(log, "{}\n", end_line(&execution.result))
 }
 
 /// The first lines that a check printed after the change. A log that is withheld or can't be read has none: the reason that
@@ -100,7 +79,7 @@ fn first_lines(log: impl Read, command: &str) -> Printed {
     }
     for line in lines {
         // What the check prints could look like the end too: then less of it is shown here, and all of it is in the log.
-        if is_end(&line) {
+        if is_end_line(line.as_bytes()) {
             break;
         }
         if printed.lines.len() == SHOWN_LINES_MAX {
@@ -110,12 +89,6 @@ fn first_lines(log: impl Read, command: &str) -> Printed {
         printed.lines.push(shorten(&line, SHOWN_CHARS_MAX));
     }
     printed
-}
-
-fn is_end(line: &str) -> bool {
-    let ends = [EXIT_CODE, SIGNAL, DID_NOT_RUN];
-    line.strip_prefix(END)
-        .is_some_and(|rest| ends.iter().any(|end| rest.starts_with(end)))
 }
 
 /// Lines of a log, of which no more is held than a person is shown of one.

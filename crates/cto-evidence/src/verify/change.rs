@@ -1,16 +1,16 @@
 //! The path policy, recomputed from the patch itself, and the trees that the log names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cto_contract::artifact::{EVENTS, PATCH, REPORT_JSON};
 use cto_contract::blocker::BlockerCode;
-use cto_contract::event::{DiffChecked, PatchApplied, ScopedPath};
+use cto_contract::event::{ChangedPath, DiffChecked, PatchApplied, ScopedPath};
 use cto_contract::ids::Digest;
 use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::verify::VerifyCode;
 use cto_contract::words::RunStatus;
-use cto_rules::patch::parse;
+use cto_rules::patch::{PatchEntry, changed_paths, parse};
 use cto_rules::paths::check_diff;
 
 use super::documents::Facts;
@@ -100,6 +100,14 @@ fn check_taken(
         PATCH,
         "is not the patch that patch.applied names",
     );
+    findings.need(
+        facts
+            .plan
+            .is_none_or(|planned| planned.plan.baseline_tree_id == taken.base_tree_id),
+        CODE,
+        EVENTS,
+        "patch.applied is against another tree than plan.updated names",
+    );
     let Some(again) = policy_again(facts, taken, contract, patch, findings) else {
         return;
     };
@@ -167,12 +175,29 @@ fn policy_again(
     );
     let contract = contract?;
     match parse(bytes) {
-        Ok(entries) => Some(Some(check_diff(contract, &entries))),
+        Ok(entries) => {
+            findings.need(
+                is_told(&entries, &taken.changes),
+                CODE,
+                EVENTS,
+                "patch.applied names other changes or modes than the patch has",
+            );
+            Some(Some(check_diff(contract, &entries)))
+        }
         Err(error) => {
             findings.file(VerifyCode::PatchMalformed, PATCH, error.to_string());
             None
         }
     }
+}
+
+/// Whether the log tells of each path what the patch does to it.
+fn is_told(entries: &[PatchEntry], told: &[ChangedPath]) -> bool {
+    let by_path = |changes: Vec<ChangedPath>| -> BTreeMap<String, ChangedPath> {
+        let pairs = changes.into_iter().map(|c| (c.path.clone(), c));
+        pairs.collect()
+    };
+    by_path(changed_paths(entries)) == by_path(told.to_vec())
 }
 
 fn check_trees(report: &Report, facts: &Facts<'_>, findings: &mut Findings) {

@@ -1,12 +1,14 @@
 //! Everything that follows from the log, made again by the folds that made it: conclusion, report, page and trace. A pack that
 //! says anything else does not verify, whoever signed it.
 
-use cto_contract::artifact::{EVENTS, REPORT_JSON, REPORT_MD, TASK_CONTRACT, TRACE};
+use cto_contract::artifact::{EVENTS, REPORT_JSON, REPORT_MD, TASK_CONTRACT, TEST_LOG, TRACE};
 use cto_contract::blocker::Blocker;
 use cto_contract::event::{EventKind, RunCompleted};
 use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
 use cto_contract::verify::VerifyCode;
+use cto_contract::words::RunStatus;
+use cto_rules::checks::shows_ends;
 use cto_rules::lifecycle::{RunState, conclude, replay};
 use cto_rules::verdicts::checks_again;
 
@@ -28,6 +30,7 @@ pub(super) fn check(
 ) {
     check_conclusion(log, findings);
     check_checks(state, findings);
+    check_test_log(report, state, files, findings);
     check_wall(report, findings);
     let trace = trace_lines(&log.events).ok();
     check_bytes(files, TRACE, trace.as_deref(), findings);
@@ -85,6 +88,23 @@ fn check_checks(state: &RunState, findings: &mut Findings) {
         VerifyCode::VerdictMismatch,
         EVENTS,
         "the blockers of verification.completed do not follow from the results of its commands",
+    );
+}
+
+/// The claims of a pass rest on `test.log`: it must show how every execution ended, as the log of the run has it.
+fn check_test_log(report: &Report, state: &RunState, files: &Files, findings: &mut Findings) {
+    let Some(recorded) = state.verification.as_ref().map(|v| &v.verification) else {
+        return;
+    };
+    if report.verdict.status != RunStatus::Pass || files.withheld.contains(TEST_LOG) {
+        return;
+    }
+    let executions = recorded.baseline.iter().chain(&recorded.commands);
+    findings.need(
+        shows_ends(&files.ends, executions),
+        VerifyCode::VerdictMismatch,
+        TEST_LOG,
+        "does not show the ends of the commands that verification.completed has",
     );
 }
 

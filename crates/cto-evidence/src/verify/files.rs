@@ -27,6 +27,8 @@ pub(super) struct Files {
     pub(super) log: Option<Result<Log, ChainError>>,
     /// Sealed files that this copy says it leaves out, and does.
     pub(super) withheld: BTreeSet<String>,
+    /// Lines of `test.log` that look like the end of a section.
+    pub(super) ends: Vec<String>,
     kept: BTreeMap<String, Vec<u8>>,
 }
 
@@ -57,6 +59,7 @@ impl Files {
                             files.kept.insert(file.path.clone(), bytes);
                         }
                         Content::Log(log) => files.log = Some(*log),
+                        Content::Ends(ends) => files.ends = ends,
                     }
                 }
                 Err(error) => findings.push(error),

@@ -8,6 +8,7 @@ use cto_contract::blocker::{Blocker, Moment};
 use cto_contract::event::{EventType, RunEvent};
 use cto_contract::ids::Digest;
 use cto_contract::report::Report;
+use cto_contract::task::Limits;
 use cto_contract::verify::VerifyCode;
 use cto_contract::words::{Action, RunStatus};
 use cto_rules::checks::judge_again;
@@ -168,6 +169,7 @@ pub(super) fn check_story(
     check_start(report, log, facts, &mut need);
     check_authority(report, facts, documents, &mut need);
     check_backend(report, facts, &mut need);
+    check_contract(facts, &mut need);
     check_checks(report, facts, documents, &mut need);
 }
 
@@ -238,6 +240,60 @@ fn check_authority(report: &Report, facts: &Facts<'_>, documents: &Documents, ne
         attempted.eq(&authority.forbidden_actions_attempted),
         "forbidden_actions_attempted is not what sandbox.denied says",
     );
+}
+
+/// What the log says of the task must be what its contract says, and what was planned lies within it.
+fn check_contract(facts: &Facts<'_>, need: Need<'_>) {
+    let Some(contract) = facts.contract.map(|created| &created.contract) else {
+        return;
+    };
+    need(
+        facts.started.is_none_or(|s| s.title == contract.title),
+        "the title of run.started is not that of the contract",
+    );
+    let Some(plan) = facts.plan.map(|planned| &planned.plan) else {
+        return;
+    };
+    let commands = contract.verification_commands.iter().map(|c| &c.run);
+    need(
+        plan.verification.iter().eq(commands) && plan.setup == contract.setup_commands,
+        "plan.updated names other commands than the contract",
+    );
+    need(
+        is_within(&plan.limits, &contract.limits),
+        "plan.updated has wider limits than the contract",
+    );
+}
+
+/// Whether no limit of the contract was left out or raised. Settings may only narrow it.
+fn is_within(planned: &Limits, contract: &Limits) -> bool {
+    fn held<T: PartialOrd>(planned: Option<T>, contract: Option<T>) -> bool {
+        contract.is_none_or(|bound| planned.is_some_and(|planned| planned <= bound))
+    }
+    let Limits {
+        wall_seconds,
+        cpu_seconds,
+        memory_mb,
+        processes,
+        open_files,
+        disk_mb,
+        file_mb,
+        output_mb,
+        tokens,
+        requests,
+        cost,
+    } = *contract;
+    held(planned.wall_seconds, wall_seconds)
+        && held(planned.cpu_seconds, cpu_seconds)
+        && held(planned.memory_mb, memory_mb)
+        && held(planned.processes, processes)
+        && held(planned.open_files, open_files)
+        && held(planned.disk_mb, disk_mb)
+        && held(planned.file_mb, file_mb)
+        && held(planned.output_mb, output_mb)
+        && held(planned.tokens, tokens)
+        && held(planned.requests, requests)
+        && held(planned.cost, cost)
 }
 
 fn check_backend(report: &Report, facts: &Facts<'_>, need: Need<'_>) {

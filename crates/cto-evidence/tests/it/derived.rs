@@ -42,7 +42,7 @@ fn resign(pack: &Pack) {
 }
 
 /// Every place of a document that holds no further one.
-fn leaves(value: &Value, at: &str, out: &mut Vec<String>) {
+pub(crate) fn leaves(value: &Value, at: &str, out: &mut Vec<String>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
             for (name, inner) in fields {
@@ -64,7 +64,7 @@ fn leaves(value: &Value, at: &str, out: &mut Vec<String>) {
 }
 
 /// Another value of the same kind, where there is one.
-fn turned(value: &Value) -> Vec<Value> {
+pub(crate) fn turned(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => vec![true.into(), 1.into(), "x".into()],
         Value::Bool(b) => vec![(!b).into()],

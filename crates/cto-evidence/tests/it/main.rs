@@ -14,6 +14,7 @@ mod claims;
 mod decisions;
 mod derived;
 mod events;
+mod facts;
 mod flips;
 mod forge;
 mod good;

@@ -11,6 +11,7 @@ use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_evidence::chain::{LineChain, read_log};
 use cto_evidence::seal::{SealInput, seal};
 use cto_evidence::writer::PackWriter;
+use cto_rules::checks::end_line;
 use cto_rules::lifecycle::replay;
 use cto_rules::views::report::{ReportInput, report};
 use tempfile::TempDir;
@@ -18,6 +19,20 @@ use tempfile::TempDir;
 use crate::sample::{Pack, Plan, at};
 
 impl Plan {
+    /// What the checks of the log printed, and how each ended.
+    fn test_log(&self) -> Vec<u8> {
+        let mut log = "ok\n".to_owned();
+        for (_, kind) in &self.events {
+            if let EventKind::VerificationCompleted(done) = kind {
+                let seen = &done.verification;
+                for result in seen.baseline.iter().chain(&seen.commands) {
+                    log.push_str(&format!("{}\n\n", end_line(result)));
+                }
+            }
+        }
+        log.into_bytes()
+    }
+
     /// The report, made from the log as the harness makes it.
     fn report(&self) -> Report {
         let log = read_log(&self.log()).unwrap();
@@ -72,7 +87,7 @@ impl Plan {
                 trace_lines(&read_log(&self.log()).unwrap().events).unwrap(),
             ),
             ("patch.diff".to_owned(), self.patch.clone()),
-            ("test.log".to_owned(), b"ok\n".to_vec()),
+            ("test.log".to_owned(), self.test_log()),
             (
                 "eligibility.json".to_owned(),
                 serde_json::to_vec_pretty(&decision).unwrap(),

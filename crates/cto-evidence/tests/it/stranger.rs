@@ -7,7 +7,7 @@ use cto_contract::artifact::{ATTESTATION, EVENTS, REPORT_JSON, SHA256SUMS};
 use cto_contract::event::EventKind;
 
 use cto_evidence::canonical::{decision_id, digest_of, sha256};
-use cto_rules::patch::parse;
+use cto_rules::patch::{changed_paths, parse};
 use cto_rules::paths::check_diff;
 
 use crate::check;
@@ -191,6 +191,54 @@ fn both_refuse_what_is_wrong() {
         p.rewrite("patch.diff", |b| b.extend(b"x\n"));
         p.forge_report(|_| {});
     });
+    signed("checks that ended otherwise", &|p| {
+        p.rewrite("test.log", |b| {
+            *b = String::from_utf8_lossy(b)
+                .replace("exit code 0", "exit code 1")
+                .into_bytes()
+        });
+        p.forge_report(|_| {});
+    });
+    let told = |what: &str, edit: fn(&mut EventKind)| {
+        let mut plan = sample::pass();
+        plan.events.iter_mut().for_each(|(_, kind)| edit(kind));
+        packs.borrow_mut().push((what.to_owned(), plan.seal()));
+    };
+    told("another title", |kind| {
+        if let EventKind::RunStarted(started) = kind {
+            started.title.push('!');
+        }
+    });
+    told("another command planned", |kind| {
+        if let EventKind::PlanUpdated(planned) = kind {
+            planned.plan.verification.push("true".to_owned());
+        }
+    });
+    told("more time planned", |kind| {
+        if let EventKind::PlanUpdated(planned) = kind {
+            planned.plan.limits.wall_seconds = Some(121);
+        }
+    });
+    told("no bound on cost planned", |kind| {
+        if let EventKind::PlanUpdated(planned) = kind {
+            planned.plan.limits.cost = None;
+        }
+    });
+    told("another tree planned", |kind| {
+        if let EventKind::PlanUpdated(planned) = kind {
+            planned.plan.baseline_tree_id = "3".repeat(40).parse().unwrap();
+        }
+    });
+    told("an executable that is not told", |kind| {
+        if let EventKind::PatchApplied(patch) = kind {
+            patch.changes[0].after_mode = Some("100755".to_owned());
+        }
+    });
+    told("another kind of change", |kind| {
+        if let EventKind::PatchApplied(patch) = kind {
+            patch.changes[0].change = cto_contract::event::ChangeKind::ModeChanged;
+        }
+    });
     wrong("signed by another key", &|p| {
         p.forge_statement(&key(9), |_| {})
     });
@@ -205,7 +253,8 @@ fn judged(patch: &str, edit: impl FnOnce(&mut cto_contract::task::TaskContract))
     let mut plan = sample::pass();
     edit(&mut plan.contract);
     let contract = plan.contract.clone();
-    let checked = check_diff(&contract, &parse(patch.as_bytes()).unwrap());
+    let entries = parse(patch.as_bytes()).unwrap();
+    let checked = check_diff(&contract, &entries);
     plan.patch = patch.as_bytes().to_vec();
     for (_, kind) in &mut plan.events {
         if let EventKind::TaskContractCreated(data) = kind {
@@ -218,15 +267,7 @@ fn judged(patch: &str, edit: impl FnOnce(&mut cto_contract::task::TaskContract))
         } else if let EventKind::PatchApplied(data) = kind {
             data.patch_digest = sha256(patch.as_bytes());
             data.patch_bytes = patch.len() as u64;
-            let template = data.changes[0].clone();
-            data.changes = checked
-                .changed_files
-                .iter()
-                .map(|p| cto_contract::event::ChangedPath {
-                    path: p.clone(),
-                    ..template.clone()
-                })
-                .collect();
+            data.changes = changed_paths(&entries);
         } else if let EventKind::GitDiffChecked(data) = kind {
             *data = checked.clone();
         }

@@ -180,7 +180,7 @@ def read_file(reader):
         need(zero == (kind == "added", kind == "deleted") and ids[0] != ids[1], "object ids")
         shown = body or (kind == "added" and ids[1] in EMPTY) or (kind == "deleted" and ids[0] in EMPTY)
         need(shown, "content is missing")
-    return {"path": path, "kind": kind, "before": before, "after": after, "target": target}
+    return {"path": path, "kind": kind, "before": before, "after": after, "target": target, "ids": ids}
 
 
 def read_patch(patch):
@@ -362,6 +362,13 @@ def shown(path):
         pass
     names = {34: '\\"', 92: "\\\\", 10: "\\n", 9: "\\t"}
     return '"' + "".join(names.get(b) or (chr(b) if 32 <= b < 127 else "\\%03o" % b) for b in path) + '"'
+
+
+def changes_of(patch):
+    """What `patch.applied` must say of each path."""
+    words = {"added": "added", "deleted": "deleted", "type": "type_changed", "content": "modified"}
+    word = lambda e: words.get(e["kind"]) or ("modified" if e["ids"] else "mode_changed")
+    return {shown(e["path"]): (word(e), e["before"], e["after"]) for e in read_patch(patch)}
 
 
 def judge_patch(patch, contract):

@@ -17,7 +17,7 @@ import stat
 import sys
 
 from ed25519 import signed
-from patch_policy import PatchError, judge_patch
+from patch_policy import PatchError, changes_of, judge_patch
 
 ATTESTATION, SUMS, REPORT, WITHHELD = "attestation.dsse.json", "SHA256SUMS", "report.json", "WITHHELD"
 EVENTS, PATCH, CONTRACT, ELIGIBILITY = "events.normalized.jsonl", "patch.diff", "task-contract.json", "eligibility.json"
@@ -509,6 +509,13 @@ def check_report(report, value_of, events, head, digests, documents, predicate):
     told = value_of.get("backend.started", {}).get("version_output")
     launched = plan and {**{key: plan[key] for key in LAUNCHED if key in plan}, "version_output": told}
     mismatch(report["launched"] == launched, "launched")
+    if asked := value_of.get("task.contract.created", {}).get("contract"):
+        mismatch(started["title"] == asked["title"], "the title of run.started")
+    if plan and asked:
+        commands = [c["run"] for c in asked.get("verification_commands", [])]
+        mismatch(plan["verification"] == commands and plan.get("setup", []) == asked.get("setup_commands", []), "planned commands")
+        limits = plan["limits"]
+        mismatch(all(n in limits and limits[n] <= most for n, most in asked.get("limits", {}).items()), "planned limits")
     if "backend.started" in value_of:
         mismatch(value_of["backend.started"]["identity_digest"] == report["identity_digest"], "identity_digest of backend.started")
     else:
@@ -554,6 +561,16 @@ def check_report(report, value_of, events, head, digests, documents, predicate):
         found = {b["code"] for b in report["blockers"]} & failures([e["type"] for e in events])
         verdict(report["status"] == "fail" or not found, "blocked with a failure")
     mismatch(report["resources"].get("model_traffic") == value_of.get("backend.finished", {}).get("model_traffic"), "model_traffic")
+
+
+def check_test_log(report, checks, log):
+    """11. Whether `test.log` shows the end of every execution of a pass, in their order."""
+    lines = iter(log.split(b"\n"))
+    for r in [*checks["baseline"], *checks["commands"]]:
+        end = f"exit code {r['exit_code']}" if r["exit_code"] is not None else "did not run" if r["signal"] is None else f"signal {r['signal']}"
+        more = ", over its wall clock" * r["timed_out"] + ", output capped" * r["output_capped"]
+        line = f"--- {end}, {r['seconds']:.3f} s{more}".encode()
+        need(line in lines, "verdict_mismatch", "test.log", "the end of a command")
 
 
 def ended_well(end):
@@ -618,6 +635,10 @@ def check_policy(report, value_of, contract, patch, digest):
     except PatchError as why:
         error("patch_malformed", PATCH, f"{why}")
         return
+    if patch is not None:
+        told = {c["path"]: (c["change"], c["before_mode"], c["after_mode"]) for c in taken["changes"]}
+        bad(told == changes_of(patch), "other changes or modes")
+    bad(value_of.get("plan.updated", {}).get("plan", {}).get("baseline_tree_id", taken["base_tree_id"]) == taken["base_tree_id"], "another tree")
     bad(again is None or {c["path"] for c in taken["changes"]} == set(again["changed_files"]), "other paths")
     if checked is None:
         bad(report["changed_files"] == [], "changed files that nobody looked at")
@@ -727,6 +748,9 @@ def verify(pack, known_key, pure):
     check_report(report, value_of, events, head, sums, documents, predicate)
     check_freshness(report, sums, "run.recovered" in value_of)
     check_policy(report, value_of, documents.get(CONTRACT), files.get(PATCH), sums[PATCH])
+    checks = value_of.get("verification.completed", {}).get("verification")
+    if checks and report["status"] == "pass" and "test.log" in files:
+        check_test_log(report, checks, files["test.log"])
     addenda = os.path.join(pack, "..", predicate["run_id"] + ".addenda")
     if os.path.isdir(addenda):
         check_addenda(addenda, predicate, pack_digest, key, pure)

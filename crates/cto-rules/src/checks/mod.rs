@@ -14,6 +14,7 @@ mod names;
 mod node;
 mod oracle;
 mod pytest;
+mod section;
 mod settings;
 mod unittest;
 
@@ -27,6 +28,7 @@ pub use junit::read_junit;
 pub use node::{NodeTest, count_node};
 pub use oracle::OracleUse;
 pub use pytest::{Pytest, count_pytest};
+pub use section::{end_line, is_end_line, shows_ends};
 pub use unittest::{Unittest, count_unittest};
 
 use call::Call;
