@@ -22,9 +22,16 @@ pub struct OpenedPack {
     pub provenance: Provenance,
     /// What its files must hash to; none while it is not sealed.
     sums: Option<BTreeMap<String, Digest>>,
+    /// The digest of that list.
+    pack_digest: Option<Digest>,
 }
 
 impl OpenedPack {
+    /// Whether this is the pack whose list was read.
+    pub(crate) fn is_pack(&self, digest: &Digest) -> bool {
+        self.pack_digest.as_ref() == Some(digest)
+    }
+
     /// What this file must hash to: none while nothing is sealed, and none inside for a file that the seal does not name.
     pub(crate) fn sum_of(&self, name: &str) -> Option<Option<&Digest>> {
         self.sums.as_ref().map(|sums| sums.get(name))
@@ -97,6 +104,7 @@ pub fn open_pack(
             origin: seal.as_ref().map(|s| s.origin),
             of_this_home,
         },
+        pack_digest: seal.as_ref().map(|s| s.pack_digest.clone()),
         sums: seal.map(|s| s.sums),
     })
 }

@@ -1,6 +1,8 @@
 //! Packs on their way out and in: a deterministic archive, and an import that trusts nothing it unpacks.
 
 mod import;
+#[cfg(test)]
+mod tests;
 mod unpack;
 
 use std::collections::BTreeSet;
@@ -14,6 +16,7 @@ use cto_contract::ids::{Digest, RunId};
 use cto_contract::trust::{Origin, TrustedKey};
 use cto_contract::verify::{Integrity, VerifyReport};
 use cto_contract::words::RunStatus;
+use cto_evidence::canonical::sha256;
 use cto_evidence::pack::{ENTRIES_MAX, PackDir};
 use cto_evidence::verify::{VerifyOptions, verify};
 use cto_evidence::withheld::{WITHHELD, may_be_withheld, write_withheld};
@@ -42,6 +45,8 @@ pub enum TransferError {
         code: String,
         message: String,
     },
+    #[error("`{path}` is not any more what was verified a moment ago")]
+    Changed { path: PathBuf },
     #[error("run {run_id} is `{status}`; only the patch of a pass is handed over")]
     NotAPass { run_id: RunId, status: RunStatus },
     #[error("`{path}` can't be withheld: {why}")]
@@ -85,6 +90,7 @@ impl TransferError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Broken { .. } => "pack_broken",
+            Self::Changed { .. } => "pack_changed",
             Self::NotAPass { .. } => "run_not_passed",
             Self::NotWithheld { .. } => "withhold_refused",
             Self::Withheld { .. } => "file_withheld",
@@ -135,6 +141,7 @@ impl TransferError {
         matches!(
             self,
             Self::Broken { .. }
+                | Self::Changed { .. }
                 | Self::Misnamed { .. }
                 | Self::NotTheLedgers { .. }
                 | Self::OriginNotKnown { .. }
@@ -179,6 +186,21 @@ pub struct Exported {
     pub withheld: Vec<String>,
 }
 
+/// Verifies a pack that was opened. What is read of it afterwards is held against the list that was read then: a pack in
+/// somebody else's directory can be another one at every look.
+fn check_opened(
+    opened: &OpenedPack,
+    trusted: &[TrustedKey],
+) -> Result<(VerifyReport, RunId, Digest), TransferError> {
+    let checked = check(&opened.pack, opened.run_id.as_ref(), trusted)?;
+    match opened.is_pack(&checked.2) {
+        true => Ok(checked),
+        false => Err(TransferError::Changed {
+            path: opened.pack.clone(),
+        }),
+    }
+}
+
 /// Verifies a pack, whoever sealed it, and says what the keys make of who did.
 fn check(
     pack: &Path,
@@ -218,7 +240,7 @@ pub fn export_tar(
     withhold: &[String],
 ) -> Result<Exported, TransferError> {
     let pack = opened.pack.as_path();
-    let (verified, run_id, pack_digest) = check(pack, opened.run_id.as_ref(), trusted)?;
+    let (verified, run_id, pack_digest) = check_opened(opened, trusted)?;
     let origin = verified.origin;
     let withheld = withheld_in_all(pack, verified.withheld, withhold)?;
     let zipped = file
@@ -329,7 +351,7 @@ pub fn export_patch(
     of: PatchOf,
 ) -> Result<(Exported, Vec<u8>), TransferError> {
     let pack = opened.pack.as_path();
-    let (verified, run_id, pack_digest) = check(pack, opened.run_id.as_ref(), trusted)?;
+    let (verified, run_id, pack_digest) = check_opened(opened, trusted)?;
     let origin = verified.origin;
     if of == PatchOf::KnownOrigin && origin != Origin::Known {
         return Err(TransferError::OriginNotKnown { run_id, origin });
@@ -363,6 +385,9 @@ pub fn export_patch(
         .map_err(failed)?
         .read_to_end(&mut bytes)
         .map_err(failed)?;
+    if opened.sum_of(PATCH).flatten() != Some(&sha256(&bytes)) {
+        return Err(TransferError::Changed { path });
+    }
     Ok((
         Exported {
             run_id,

@@ -7,6 +7,7 @@
 )]
 
 mod approvals;
+mod archives;
 mod attributes;
 mod bad_input;
 mod case;

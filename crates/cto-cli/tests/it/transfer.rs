@@ -199,7 +199,7 @@ fn an_archive_is_not_trusted() {
     // A header alone that promises more than there may be.
     assert_eq!(
         error(
-            "python3 -c \"import tarfile,io; t=tarfile.TarInfo('a/b'); t.size=1<<45; open('../x.tar','wb').write(t.tobuf())\""
+            "python3 -c \"import tarfile,io; t=tarfile.TarInfo('a/b'); t.size=1<<45; open('../x.tar','wb').write(t.tobuf(tarfile.GNU_FORMAT))\""
         ),
         "2 archive_too_large"
     );

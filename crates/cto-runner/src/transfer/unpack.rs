@@ -12,6 +12,8 @@ use flate2::read::GzDecoder;
 use super::{IMPORT_BYTES_MAX, TransferError};
 
 const COPY_BYTES: usize = 1 << 16;
+/// Most bytes of an entry that tells the name of another.
+const RECORD_BYTES_MAX: u64 = 64 << 10;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Copies a pack directory, file by file.
@@ -79,40 +81,40 @@ pub(super) fn unpack(source: &Path, stage: &Path) -> Result<String, TransferErro
     })
 }
 
+/// Reads the entries one by one as they stand: a reader that joins long names to their entries by itself holds each whole,
+/// and a small archive can say that a name has gigabytes.
 fn unpack_from(bytes: impl Read, stage: &Path) -> Result<Option<String>, TransferError> {
     let mut archive = tar::Archive::new(bytes);
     let mut top: Option<String> = None;
     let mut total = 0_u64;
     let mut writer = None;
-    for (count, entry) in archive
-        .entries()
-        .map_err(TransferError::Malformed)?
-        .enumerate()
-    {
+    let mut long_name: Option<Vec<u8>> = None;
+    let entries = archive.entries().map_err(TransferError::Malformed)?;
+    for (count, entry) in entries.raw(true).enumerate() {
         let entry = entry.map_err(TransferError::Malformed)?;
-        let shown = shorten(&path_text(&entry.path_bytes()), 200);
-        let refuse = |why| TransferError::Refused {
-            name: shown.clone(),
-            why,
-        };
         if count >= ENTRIES_MAX {
             return Err(TransferError::TooMany);
         }
         let kind = entry.header().entry_type();
-        let path = entry
-            .path()
-            .map_err(|_| refuse("a name that is not UTF-8"))?
-            .into_owned();
-        if path
-            .components()
-            .any(|c| !matches!(c, Component::Normal(_) | Component::CurDir))
-        {
+        if let Some(reads) = name_reader(kind) {
+            // One that says nothing of a name leaves the one before it as it is.
+            long_name = reads(&small(entry)?)?.or(long_name);
+            continue;
+        }
+        let name = long_name
+            .take()
+            .unwrap_or_else(|| entry.header().path_bytes().into_owned());
+        let shown = shorten(&path_text(&name), 200);
+        let refuse = |why| TransferError::Refused {
+            name: shown.clone(),
+            why,
+        };
+        let text = std::str::from_utf8(&name).map_err(|_| refuse("a name that is not UTF-8"))?;
+        let leaves = |c: Component<'_>| !matches!(c, Component::Normal(_) | Component::CurDir);
+        if Path::new(text).components().any(leaves) {
             return Err(refuse("a path that leaves the archive"));
         }
-        let text = path
-            .to_str()
-            .ok_or_else(|| refuse("a name that is not UTF-8"))?
-            .trim_start_matches("./");
+        let text = text.trim_start_matches("./");
         let (folder, below) = text.split_once('/').unwrap_or((text, ""));
         if top.as_deref().is_some_and(|t| t != folder) {
             return Err(refuse("which is outside its one top directory"));
@@ -156,6 +158,56 @@ fn unpack_from(bytes: impl Read, stage: &Path) -> Result<Option<String>, Transfe
         }
     }
     Ok(top.filter(|_| writer.is_some()))
+}
+
+/// Reads the name of the entry that follows, if it says one.
+type NameReader = fn(&[u8]) -> Result<Option<Vec<u8>>, TransferError>;
+
+/// How an entry is read that only tells about the next one.
+fn name_reader(kind: tar::EntryType) -> Option<NameReader> {
+    match kind {
+        tar::EntryType::GNULongName => Some(|bytes| {
+            let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+            Ok(Some(bytes[..end].to_vec()))
+        }),
+        tar::EntryType::XHeader => Some(name_in_records),
+        // About the archive as a whole: who made it, and from what.
+        tar::EntryType::XGlobalHeader => Some(|_| Ok(None)),
+        _ => None,
+    }
+}
+
+/// The path among records of the form `LENGTH KEY=VALUE`, and nothing else that would change what an entry is.
+fn name_in_records(bytes: &[u8]) -> Result<Option<Vec<u8>>, TransferError> {
+    let mut path = None;
+    for record in tar::PaxExtensions::new(bytes) {
+        let record = record.map_err(TransferError::Malformed)?;
+        match record.key_bytes() {
+            b"path" => path = Some(record.value_bytes().to_vec()),
+            key if key == b"size" || key.starts_with(b"GNU.sparse.") => {
+                return Err(TransferError::Refused {
+                    name: shorten(&path_text(key), 80),
+                    why: "a record that gives an entry another size",
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(path)
+}
+
+/// The bytes of an entry that tells about another, which needs few.
+fn small(entry: tar::Entry<'_, impl Read>) -> Result<Vec<u8>, TransferError> {
+    if entry.size() > RECORD_BYTES_MAX {
+        return Err(TransferError::Refused {
+            name: shorten(&path_text(&entry.header().path_bytes()), 200),
+            why: "a record about a name that is far too long",
+        });
+    }
+    let mut bytes = Vec::new();
+    let read = entry.take(RECORD_BYTES_MAX).read_to_end(&mut bytes);
+    read.map_err(TransferError::Malformed)?;
+    Ok(bytes)
 }
 
 /// Copies all bytes. What can't be written is no fault of what is read.
