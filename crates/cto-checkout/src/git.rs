@@ -19,6 +19,8 @@ const STDERR_BYTES_MAX: u64 = 16 * 1024;
 const STDERR_LINES_SHOWN: usize = 8;
 const IGNORE_OUTPUT_BYTES_MAX: u64 = 1 << 30;
 const IGNORE_WALL: Duration = Duration::from_secs(120);
+/// Most memory of its own that a git may take. It reads ignore rules and attributes whole, however large they say they are.
+const MEMORY_BYTES_MAX: u64 = 4 << 30;
 const VERSION_WALL: Duration = Duration::from_secs(10);
 /// So long a git may be silent before somebody looks for what it may be waiting for.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -115,7 +117,8 @@ impl Call<'_> {
         let mut child = command
             .spawn()
             .map_err(|source| GitError::Start { source })?;
-        let pumped = self.pump(&mut child, output, trap);
+        let bounded = platform::bound_memory(&child, MEMORY_BYTES_MAX).map_err(talk);
+        let pumped = bounded.and_then(|()| self.pump(&mut child, output, trap));
         if pumped.is_err() {
             // It may be gone already; the wait below is what matters: no git survives its call.
             drop(child.kill());

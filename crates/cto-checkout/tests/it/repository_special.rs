@@ -118,6 +118,13 @@ fn a_file_that_only_seems_large_is_never_read_to_its_end() {
         terabyte(&owner.repo.join(name));
         read_all(&owner).unwrap();
     }
+    // Git reads ignore rules whole, so it is git that must not have the memory for it.
+    let owner = Owner::with(&[("a", "1\n"), ("d/b", "2\n")]);
+    let file = fs::File::create(owner.repo.join("d/.gitignore")).unwrap();
+    file.set_len((4 << 30) + 1).unwrap();
+    let error = read_all(&owner).unwrap_err();
+    assert!(matches!(error, RepositoryError::Git(_)), "{error:?}");
+    assert!(format!("{error:?}").contains("Out of memory"), "{error:?}");
     let owner = Owner::with(&[("a", "1\n")]);
     terabyte(&owner.repo.join(".git/packed-refs"));
     let error = read_all(&owner).unwrap_err();
