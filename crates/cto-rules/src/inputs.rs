@@ -12,7 +12,8 @@ pub struct InputFacts<'a> {
     pub path: &'a Path,
     /// Top of the repository that is worked on.
     pub repository: Option<PathBuf>,
-    pub user_home: Option<PathBuf>,
+    /// The homes of who runs this: as the environment says, and as the system knows it.
+    pub user_homes: Vec<PathBuf>,
     /// The harness's home and its configuration.
     pub harness: Vec<PathBuf>,
     /// Another repository that the path is in, or is.
@@ -94,17 +95,20 @@ pub fn judge_input(facts: &InputFacts<'_>) -> Option<InputRefusal> {
     if facts.harness.iter().any(|place| overlaps(place)) {
         return Some(InputRefusal::Harness);
     }
-    if let Some(home) = &facts.user_home
-        && let Some(place) = SECRET_IN_HOME.iter().find(|p| overlaps(&home.join(p)))
-    {
+    let in_a_home = |place: &&&str| {
+        let homes = facts.user_homes.iter();
+        homes.map(|home| home.join(place)).any(|p| overlaps(&p))
+    };
+    if let Some(place) = SECRET_IN_HOME.iter().find(in_a_home) {
         return Some(InputRefusal::Secret(format!("~/{place}")));
     }
     if let Some(place) = SECRET_IN_SYSTEM.iter().find(|p| overlaps(Path::new(p))) {
         return Some(InputRefusal::Secret((*place).to_owned()));
     }
-    let is_in_own_home = facts.user_home.as_ref().is_some_and(|home| {
-        home.starts_with(STATE) && home != Path::new(STATE) && path.starts_with(home)
-    });
+    let is_in_own_home = facts
+        .user_homes
+        .iter()
+        .any(|home| home.starts_with(STATE) && home != Path::new(STATE) && path.starts_with(home));
     if !is_in_own_home && SYSTEM.iter().any(|p| overlaps(Path::new(p))) {
         return Some(InputRefusal::System);
     }
@@ -129,7 +133,7 @@ mod tests {
         let facts = InputFacts {
             path: Path::new(path),
             repository: Some("/srv/app".into()),
-            user_home: Some("/home/you".into()),
+            user_homes: vec!["/tmp/build".into(), "/home/you".into()],
             harness: vec![
                 "/home/you/.local/state/cto".into(),
                 "/home/you/.config/cto".into(),
@@ -197,7 +201,7 @@ mod tests {
             let facts = InputFacts {
                 path: Path::new(path),
                 repository: None,
-                user_home: Some(home.into()),
+                user_homes: vec![home.into()],
                 harness: Vec::new(),
                 other_repository: None,
             };

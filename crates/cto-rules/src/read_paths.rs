@@ -42,7 +42,8 @@ pub struct ReadFacts {
     pub files: Vec<(PathBuf, PathBuf)>,
     /// Where services listen: a socket answers also where nothing can be written.
     pub sockets: Vec<PathBuf>,
-    pub user_home: Option<PathBuf>,
+    /// The homes of who runs this: as the environment says, and as the system knows it.
+    pub user_homes: Vec<PathBuf>,
     pub harness: Vec<PathBuf>,
     pub repository: Option<PathBuf>,
 }
@@ -76,7 +77,7 @@ pub fn read_paths(facts: &ReadFacts) -> ReadPaths {
         }
     }
     for installation in &facts.installations {
-        let is_whole_home = facts.user_home.as_ref() == Some(&installation.real);
+        let is_whole_home = facts.user_homes.contains(&installation.real);
         if !is_whole_home && !is_system(&installation.real) {
             out.add_parts(facts, installation);
         }
@@ -123,7 +124,7 @@ impl ReadFacts {
         judge_input(&InputFacts {
             path: real,
             repository: self.repository.clone(),
-            user_home: self.user_home.clone(),
+            user_homes: self.user_homes.clone(),
             harness: self.harness.clone(),
             // A toolchain is often a clone of its own repository; it is only read.
             other_repository: None,

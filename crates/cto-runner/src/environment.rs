@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 /// Names and values; a setting that is not UTF-8 counts as absent, but a place must not: see [`Environment::place`].
 #[derive(Debug, Clone, Default)]
@@ -99,5 +101,47 @@ impl Environment {
             .filter(|(name, value)| speaks(name) && value.len() >= 12 && !value.starts_with('/'))
             .map(|(name, value)| (name.clone(), value.clone().into_bytes()))
             .collect()
+    }
+}
+
+/// The system's list of accounts, and most bytes of it that are read.
+const ACCOUNTS: &str = "/etc/passwd";
+const ACCOUNTS_BYTES_MAX: u64 = 16 << 20;
+
+/// The homes of who runs this, as they really lie: `HOME`, which a service or a build may have set to anything, and the one
+/// that the system knows. Secrets lie in the second whatever the first says.
+pub(crate) fn user_homes(env: &Environment) -> Vec<PathBuf> {
+    let mut accounts = String::new();
+    let read = std::fs::File::open(ACCOUNTS)
+        .and_then(|file| file.take(ACCOUNTS_BYTES_MAX).read_to_string(&mut accounts));
+    let own = read
+        .ok()
+        .and_then(|_| home_of(&accounts, rustix::process::geteuid().as_raw()));
+    let named = env.get("HOME").map(PathBuf::from);
+    let found = named.into_iter().chain(own);
+    let real = found.filter_map(|home| std::fs::canonicalize(home).ok());
+    let homes: BTreeSet<PathBuf> = real.filter(|home| home != Path::new("/")).collect();
+    homes.into_iter().collect()
+}
+
+/// The home of an account, by the text of the list.
+fn home_of(accounts: &str, uid: u32) -> Option<PathBuf> {
+    let is_own = |fields: &Vec<&str>| fields.get(2).and_then(|id| id.parse().ok()) == Some(uid);
+    let mut rows = accounts.lines().map(|line| line.split(':').collect());
+    let home = rows.find(is_own)?.get(5).copied()?.to_owned();
+    home.starts_with('/').then(|| PathBuf::from(home))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_home_of_an_account_is_found_by_its_number() {
+        let accounts = "root:x:0:0:root:/root:/bin/sh\n# odd\n\nyou:x:1000:1000::/home/you:/bin/sh\nsvc:x:7:7:::\n";
+        let found = |uid| home_of(accounts, uid).map(|home| home.display().to_string());
+        assert_eq!(found(1000).as_deref(), Some("/home/you"));
+        assert_eq!(found(0).as_deref(), Some("/root"));
+        assert_eq!((found(7), found(8)), (None, None));
     }
 }

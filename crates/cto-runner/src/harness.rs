@@ -23,7 +23,7 @@ use crate::cases::CaseError;
 use crate::clock;
 use crate::config::{Config, ConfigError};
 use crate::eligibility::stage_asked;
-use crate::environment::Environment;
+use crate::environment::{Environment, user_homes};
 use crate::home::{Home, HomeError};
 use crate::inputs::{InputError, ResolvedInput, Surroundings};
 use crate::inside::{NamedFileError, ReadPathError, check_named_files, check_read_paths};
@@ -301,6 +301,7 @@ impl Harness {
         let surroundings = Surroundings {
             repository: top.as_deref(),
             user_home: user_home.as_deref(),
+            user_homes: &user_homes(&self.env),
             harness_home: self.home.root(),
             config: &self.config.dir,
         };

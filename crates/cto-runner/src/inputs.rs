@@ -46,7 +46,10 @@ pub enum InputError {
 /// What inputs are judged against.
 pub(crate) struct Surroundings<'a> {
     pub(crate) repository: Option<&'a Path>,
+    /// By the environment: what `~` stands for.
     pub(crate) user_home: Option<&'a Path>,
+    /// All that are known.
+    pub(crate) user_homes: &'a [PathBuf],
     pub(crate) harness_home: &'a Path,
     pub(crate) config: &'a Path,
 }
@@ -79,7 +82,7 @@ impl Surroundings<'_> {
         let facts = InputFacts {
             path: &from,
             repository: self.repository.map(real),
-            user_home: self.user_home.map(real),
+            user_homes: self.user_homes.to_vec(),
             harness: vec![real(self.harness_home), real(self.config)],
             other_repository: other_repository(&from, self.repository.map(real).as_deref()),
         };

@@ -12,6 +12,7 @@ use cto_rules::secrets::Known;
 use cto_sandbox::{BuiltRoot, Shown};
 
 use crate::closed::look_at;
+use crate::environment::user_homes;
 use crate::harness::Harness;
 use crate::installations::{Programs, both};
 use crate::installed::{InstalledProgram, ProgramPlaces, places_of};
@@ -280,7 +281,7 @@ fn named_files(words: &[String]) -> Vec<(PathBuf, PathBuf)> {
 fn surroundings(harness: &Harness, repository: Option<&Path>) -> ReadFacts {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     ReadFacts {
-        user_home: harness.env.get("HOME").map(Path::new).and_then(real),
+        user_homes: user_homes(&harness.env),
         harness: [harness.home.root(), harness.config.dir.as_path()]
             .into_iter()
             .filter_map(real)

@@ -38,6 +38,22 @@ const TOOLS: &[(&str, u32, &str)] = &[
     (".cargo/bin/mine", 0o755, "#!/bin/sh\necho mine works\n"),
     (".cargo/credentials.toml", 0o644, "SECRET\n"),
     ("elsewhere/key", 0o644, "SECRET\n"),
+    // The data of all that a user has, beside his own programs.
+    (".local/bin/own", 0o755, "#!/bin/sh\necho own works\n"),
+    (".local/share/app/token", 0o644, "SECRET\n"),
+    (".config/gh/hosts.yml", 0o644, "SECRET\n"),
+    (".config/tool/bin/ctl", 0o755, "#!/bin/sh\necho ctl works\n"),
+    (".config/tool/config.json", 0o644, "SECRET\n"),
+    (".config/tool/bin/.netrc", 0o600, "SECRET\n"),
+];
+
+/// Directories of programs, below the home.
+const PROGRAMS: [&str; 5] = [
+    ".fly/bin",
+    ".pulumi/bin",
+    ".fly/../.cargo/bin",
+    ".local/bin",
+    ".config/tool/bin",
 ];
 
 fn with_tools() -> Source {
@@ -54,14 +70,25 @@ fn with_tools() -> Source {
         source.place.path(".pulumi/lib"),
     )
     .unwrap();
+    // Links in a part lead where they lead; out of it there is nothing.
+    for (target, link) in [
+        (".config/gh", ".fly/lib/gh"),
+        (".config/gh/hosts.yml", ".fly/share/hosts"),
+    ] {
+        symlink(source.place.path(target), source.place.path(link)).unwrap();
+    }
     source
 }
 
 /// Runs as a user whose own files these are: root's agent is another user anyway.
 fn run(source: &Source, flags: &[&str], script: &str) -> Ran {
+    as_its_user(source, &command(source, flags, script))
+}
+
+fn command(source: &Source, flags: &[&str], script: &str) -> Command {
     let home = source.place.path("");
-    let path = [".fly/bin", ".pulumi/bin", ".fly/../.cargo/bin"].map(|dir| home.join(dir));
-    let path = path.map(|dir| dir.display().to_string()).join(":");
+    let path = PROGRAMS.map(|dir| home.join(dir).display().to_string());
+    let path = path.join(":");
     let mut command = match flags {
         // So little holds there that no repository is worked on.
         ["--weak"] => source.place.command(&[
@@ -85,18 +112,25 @@ fn run(source: &Source, flags: &[&str], script: &str) -> Ran {
         command.env("CTO_HARNESS_COMMAND_STAGE", "2");
     }
     command.env("PATH", format!("{path}:/usr/bin:/bin"));
+    command
+}
+
+fn as_its_user(source: &Source, command: &Command) -> Ran {
+    let home = source.place.path("");
+    let set = command
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let set: Vec<(&OsStr, &OsStr)> = set.collect();
     if !rustix::process::geteuid().is_root() {
-        return Ran::of(command.output().unwrap());
+        let mut same = Command::new(command.get_program());
+        same.args(command.get_args()).env_clear().envs(set);
+        return Ran::of(same.current_dir(home).output().unwrap());
     }
     let program = home.join("cto");
     fs::copy(CTO, &program).unwrap();
     sh(&home, &format!("chown -Rh {NOBODY}:{NOBODY} ."));
     let mut other = Command::new("setpriv");
     let id = ["--reuid", "--regid"].map(|flag| format!("{flag}={NOBODY}"));
-    let set = command
-        .get_envs()
-        .filter_map(|(name, value)| Some((name, value?)));
-    let set: Vec<(&OsStr, &OsStr)> = set.collect();
     other.args(id).arg("--clear-groups").arg(program);
     other
         .args(command.get_args())
@@ -140,6 +174,7 @@ fn a_token_beside_or_in_a_tool_is_never_seen_and_the_tool_works() {
         hidden,
         [
             "~/.pulumi/lib leaves_installation",
+            "~/.config/tool/bin/.netrc masked",
             "~/.fly/bin/.session masked",
             "~/.fly/lib/keys masked",
             "~/.fly/share/token masked",
@@ -148,6 +183,16 @@ fn a_token_beside_or_in_a_tool_is_never_seen_and_the_tool_works() {
     if cto_testkit::has("bwrap", Path::new("/usr/bin/bwrap").is_file()) {
         run(&source, &["--sandbox", "bwrap"], &searching(&home, all)).expect(0);
     }
+}
+
+#[test]
+fn a_service_with_another_home_shows_no_more_of_its_users() {
+    let source = with_tools();
+    let home = source.place.path("");
+    let tools = "test \"$(own)\" = 'own works'; test \"$(ctl)\" = 'ctl works'";
+    let mut command = command(&source, &[], &searching(&home, tools));
+    command.env("HOME", source.place.path("somewhere/else"));
+    as_its_user(&source, &command).expect(0);
 }
 
 #[test]

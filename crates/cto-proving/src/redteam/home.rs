@@ -38,7 +38,7 @@ pub fn check_home(root: &Path, user_home: Option<PathBuf>) -> Result<(), UnfitHo
     let refused = judge_input(&InputFacts {
         path,
         repository: None,
-        user_home,
+        user_homes: user_home.into_iter().collect(),
         harness: Vec::new(),
         other_repository: None,
     });

@@ -18,7 +18,7 @@ pub(super) fn danger(from: &InputPath) -> Option<String> {
     let facts = InputFacts {
         path: &path,
         repository: Some(repository.to_owned()),
-        user_home: Some(home.to_owned()),
+        user_homes: vec![home.to_owned()],
         harness: vec![home.join(".local/state/cto"), home.join(".config/cto")],
         other_repository: None,
     };

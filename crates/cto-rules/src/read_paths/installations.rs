@@ -13,6 +13,10 @@ const PARTS: [&str; 8] = [
     "bin", "sbin", "lib", "lib32", "lib64", "libexec", "share", "include",
 ];
 
+/// Where a user's own programs are installed, and what lies beside them there: the data of all that he uses.
+const PERSONAL: &str = ".local";
+const PERSONAL_DATA: &str = "share";
+
 /// An installation that needs more than that, known by what lies in it.
 struct Toolchain {
     /// All of them must be there.
@@ -142,8 +146,10 @@ impl Installation {
             .filter(|known| known.marks.iter().all(|mark| self.holds.contains_key(mark)))
             .flat_map(|known| known.parts);
         let names: BTreeSet<&'static str> = PARTS.iter().chain(more).copied().collect();
+        let is_personal = self.real.file_name().is_some_and(|name| name == PERSONAL);
         names
             .into_iter()
+            .filter(move |name| !(is_personal && *name == PERSONAL_DATA))
             .filter_map(|name| Some((name, self.holds.get(name)?.as_path())))
     }
 }

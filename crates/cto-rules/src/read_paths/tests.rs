@@ -13,7 +13,7 @@ fn facts(search_path: &[&str], beside: &[&str]) -> ReadFacts {
     let mut facts = ReadFacts {
         search_path: search_path.iter().map(|p| (path(p), path(p))).collect(),
         sockets: vec!["/opt/served/run/it.sock".into()],
-        user_home: Some("/home/you".into()),
+        user_homes: vec!["/home/you".into()],
         harness: vec!["/home/you/.local/state/cto".into()],
         repository: Some("/srv/app".into()),
         ..ReadFacts::default()
@@ -75,6 +75,11 @@ fn of_an_installation_only_what_programs_load_is_shown() {
     assert_eq!(
         shown("/home/you/.local/bin", &["bin", "share"]),
         "/home/you/.local/bin"
+    );
+    // Neither is that of another user, whose home nobody told.
+    assert_eq!(
+        shown("/srv/someone/.local/bin", &["bin", "lib", "share"]),
+        "/srv/someone/.local/bin /srv/someone/.local/lib"
     );
     assert_eq!(
         shown("/home/you/bin", &["bin", "lib", "share"]),
