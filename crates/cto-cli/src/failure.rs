@@ -469,6 +469,7 @@ impl From<RunError> for Failure {
             | RunError::NamedFile(_)
             | RunError::ReadPath(_)
             | RunError::SecretInContract { .. }
+            | RunError::KeyDoesNotCount { .. }
             | RunError::Sandbox(_) => Exit::USAGE,
             RunError::NotVerified { .. } => Exit::EVIDENCE,
             RunError::Create(_)

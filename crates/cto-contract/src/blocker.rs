@@ -135,7 +135,7 @@ blockers! {
     SourceChangedDuringRun "source_changed_during_run" Blocked END, None, Environment, "source-changed-during-run", "", "somebody changed the source meanwhile; rerun";
     Interrupted "interrupted" Blocked END, None, Environment, "interrupted", "", "rerun it: an agent that had started is never started again by itself";
     LimitExceeded "limit_exceeded" Blocked END, None, Agent, "limit-exceeded", "", "the report names the limit; raise it in the contract if the work needs it";
-    ClockUndecidable "clock_undecidable" Blocked END, None, Environment, "clock-undecidable", "", "the clock went backwards; fix it, then rerun";
+    ClockUndecidable "clock_undecidable" Blocked END, None, Environment, "clock-undecidable", "", "set the clock right, then rerun; a key that was made while it was ahead is replaced by `cto key rotate`";
     RollbackNotExact "rollback_not_exact" Blocked None, None, Operator, "rollback-not-exact", "", "nothing was written: the branch has moved since the landing; revert by hand";
 }
 

@@ -28,7 +28,8 @@ use cto_contract::words::{Action, EscalationPath, Lane, MutationMode, Stage};
 use crate::approval::needs_approval;
 pub use facts::{
     AccessState, Answer, AnswerState, ApprovalState, Asked, AuthBridge, Confinement, EndpointState,
-    Facts, LaneSettings, LookedUp, Probe, RepositoryState, Seen, StartTree, TrustFiles, Work,
+    Facts, LaneSettings, LookedUp, NoEvidence, Probe, RepositoryState, Seen, StartTree, TrustFiles,
+    Work,
 };
 use judgement::{JudgeGate, Judged, LaneFacts, judge, judge_one};
 pub use stage::StageAsked;

@@ -1,8 +1,12 @@
 //! The machine-readable code of an error, and what to do next: what every face shows beside the message.
 
+use cto_contract::trust::Origin;
+
 use crate::config::ConfigError;
 use crate::harness::{HarnessError, RunError};
 use crate::home::HomeError;
+use crate::lock::LockError;
+use crate::reserve::is_full;
 
 /// A directory of authority is refused for the same reasons as a home, under its own name.
 const fn directory_code(error: &HomeError) -> &'static str {
@@ -83,6 +87,7 @@ impl RunError {
             Self::ReadPath(_) => "read_path_refused",
             Self::SecretInContract { .. } => "contract_secret",
             Self::Sandbox(_) => "sandbox_refused",
+            Self::KeyDoesNotCount { .. } => "key_does_not_count",
             Self::Create(_) => "run_not_created",
             Self::Lock(_) => "run_locked",
             Self::Journal { .. } => "log_not_written",
@@ -124,6 +129,13 @@ impl RunError {
             Self::Sandbox(_) => {
                 "name a provider with --sandbox: native, bwrap, podman, docker or none"
             }
+            Self::KeyDoesNotCount {
+                origin: Origin::Unknown,
+                ..
+            } => {
+                "trust it in this configuration (`cto key show`, `cto trust add`), or name the configuration of this home with --config"
+            }
+            Self::KeyDoesNotCount { .. } => "`cto key rotate` puts it aside and makes a new one",
             Self::Create(_) => "`cto doctor` looks at home and disk",
             Self::Journal { .. } | Self::Seal { .. } => {
                 "`cto recover` seals the run as interrupted"
@@ -132,6 +144,9 @@ impl RunError {
                 return Some(format!("`cto verify {run_id}` shows everything"));
             }
             Self::Store(_) => "`cto recover` finishes a run that was left open",
+            Self::Lock(LockError::Io { source, .. }) if is_full(source) => {
+                "free some space on the disk of the home directory; `cto gc` says what it can remove"
+            }
             Self::Case(_) | Self::Lock(_) | Self::Random(_) => return None,
         };
         Some(hint.to_owned())

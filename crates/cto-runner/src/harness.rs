@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use cto_checkout::{Repository, RepositoryError};
 use cto_contract::approval::RequestId;
 use cto_contract::config::CheckpointPlace;
-use cto_contract::ids::RunId;
+use cto_contract::ids::{Digest, RunId};
 use cto_contract::landing::DisposableTerms;
 use cto_contract::lanes::ProgramSource;
 use cto_contract::report::Report;
+use cto_contract::time::Utc;
+use cto_contract::trust::Origin;
 use cto_contract::verify::VerifyReport;
 use cto_contract::words::{Lane, RunStatus, SandboxChoice, Stage};
 use cto_evidence::key::{PublicKey, SigningKey};
@@ -28,7 +30,7 @@ use crate::home::{Home, HomeError};
 use crate::inputs::{InputError, ResolvedInput, Surroundings};
 use crate::inside::{NamedFileError, ReadPathError, check_named_files, check_read_paths};
 use crate::journal::{JournalError, Observer};
-use crate::keyring::{self, KeyringError};
+use crate::keyring::{self, KeyStanding, KeyringError};
 use crate::landing::{LandError, LandingResult};
 use crate::lock::{LockError, maker_tag};
 use crate::open_run::OpenRun;
@@ -173,6 +175,8 @@ pub enum RunError {
     SecretInContract { rule: String, line: usize },
     #[error("the sandbox provider can't be used")]
     Sandbox(#[from] ChoiceError),
+    #[error("the key {} that seals here does not count: {}", keyid.short(), why_not(*origin))]
+    KeyDoesNotCount { keyid: Digest, origin: Origin },
     #[error("the run directory can't be made")]
     Create(#[source] io::Error),
     #[error("the run can't be locked")]
@@ -193,6 +197,15 @@ pub enum RunError {
     Store(#[from] StoreError),
     #[error("no random bytes from the kernel")]
     Random(#[from] getrandom::Error),
+}
+
+/// Why what a key seals counts for nothing.
+const fn why_not(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Known | Origin::Unknown => "it is not among the trusted ones",
+        Origin::Expired => "its time is over",
+        Origin::Revoked => "it was revoked",
+    }
 }
 
 impl Harness {
@@ -242,6 +255,11 @@ impl Harness {
     /// The public half of the key that seals packs.
     pub fn public_key(&self) -> PublicKey {
         self.key.public()
+    }
+
+    /// Whether what the key seals at this time counts here.
+    pub(crate) fn key_standing(&self, now: Utc) -> KeyStanding {
+        keyring::standing(&self.key.keyid(), &self.config.trusted, now)
     }
 
     /// The database.
@@ -317,6 +335,13 @@ impl Harness {
             return Err(RunError::NoCommand);
         }
         self.sandbox(request.sandbox)?;
+        // A clock that stands before the key is told in a pack; a key that will never count again makes none.
+        if let KeyStanding::Never(origin) = self.key_standing(clock::now()) {
+            return Err(RunError::KeyDoesNotCount {
+                keyid: self.key.keyid(),
+                origin,
+            });
+        }
         let contract = serde_json::to_string_pretty(&request.task.contract()).unwrap_or_default();
         let known = Known::new(self.env.secrets());
         if let Some(finding) = scan_text(contract.as_bytes(), &known).into_iter().next() {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use cto_contract::ids::Digest;
 use cto_contract::outputs::{KeyOutput, KeyTag};
 use cto_contract::time::Utc;
-use cto_contract::trust::{TrustSchema, TrustedKey};
+use cto_contract::trust::{Origin, TrustSchema, TrustedKey};
 use cto_evidence::key::{KeyError, PublicKey, SigningKey};
 
 use crate::clock;
@@ -251,6 +251,38 @@ pub(crate) fn load_or_create(
         Err(source) => return Err(KeyringError::Write { path, source }),
     }
     Ok((key, true))
+}
+
+/// Whether what the key seals now counts here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyStanding {
+    Counts,
+    /// Its time is still to come, by this machine's clock.
+    NotYet {
+        now: Utc,
+        counts_from: Utc,
+    },
+    /// It is over, was revoked, or never was.
+    Never(Origin),
+}
+
+/// Judges a key by the trusted ones, at a time.
+pub(crate) fn standing(keyid: &Digest, trusted: &[TrustedKey], now: Utc) -> KeyStanding {
+    let own = || trusted.iter().filter(|key| key.keyid == *keyid);
+    let judged = |origin: Origin| own().any(|key| key.judge(now) == origin);
+    if judged(Origin::Revoked) {
+        return KeyStanding::Never(Origin::Revoked);
+    }
+    if judged(Origin::Known) {
+        return KeyStanding::Counts;
+    }
+    let ahead = own().filter(|key| key.valid_until.is_none_or(|until| until > key.valid_from));
+    let ahead = ahead.map(|key| key.valid_from).filter(|from| *from > now);
+    match (ahead.min(), own().next()) {
+        (Some(counts_from), _) => KeyStanding::NotYet { now, counts_from },
+        (None, Some(_)) => KeyStanding::Never(Origin::Expired),
+        (None, None) => KeyStanding::Never(Origin::Unknown),
+    }
 }
 
 /// The ids of every key that this home has ever sealed with, as far as they are still here.

@@ -38,6 +38,7 @@ mod model_faults;
 mod namespace;
 mod operators;
 mod oracles;
+mod own_key;
 mod packs;
 mod place;
 mod planning;

@@ -172,6 +172,6 @@ pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
     ),
     (
         BlockerCode::ClockUndecidable,
-        "it needs a wall clock that goes backwards, which no process may do to its machine",
+        "it needs a wall clock that goes backwards or stands before the key, which no process may do to its machine",
     ),
 ];

@@ -211,11 +211,20 @@ pub struct Seen<T> {
 /// The files of trust and what became of each, or why nobody can say.
 pub type TrustFiles = Result<Vec<(String, FileState)>, String>;
 
+/// Why no pack could be made that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoEvidence {
+    /// It could not be written, for this reason.
+    Unwritable(String),
+    /// By this machine's clock the key that seals does not count yet: nobody could tell the pack from one whose date is forged.
+    ClockBeforeKey { now: Utc, counts_from: Utc },
+}
+
 /// What was looked up so far, one field for each probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LookedUp {
     /// Why a pack could not be written or signed, if so.
-    pub evidence_interface: Option<Seen<Result<(), String>>>,
+    pub evidence_interface: Option<Seen<Result<(), NoEvidence>>>,
     /// The ledger against its checkpoints, or why nobody can say.
     pub ledger: Option<Seen<Result<LedgerFacts, String>>>,
     /// The files of trust against the ledger, or why nobody can say.
@@ -233,7 +242,7 @@ pub struct LookedUp {
 /// What a probe found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    EvidenceInterface(Result<(), String>),
+    EvidenceInterface(Result<(), NoEvidence>),
     Ledger(Result<LedgerFacts, String>),
     Trust(TrustFiles),
     Program(Option<ProgramSeen>),

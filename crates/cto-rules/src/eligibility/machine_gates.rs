@@ -6,7 +6,7 @@ use cto_contract::words::{SandboxClass, Stage};
 
 use crate::standing::{REPAIR, judge_ledger, judge_trust};
 
-use super::facts::Probe;
+use super::facts::{NoEvidence, Probe};
 use super::judgement::{Finding, Judgement, LaneFacts, quoted, refused};
 
 pub(super) fn evidence_interface(facts: &LaneFacts<'_>) -> Finding {
@@ -19,9 +19,16 @@ pub(super) fn evidence_interface(facts: &LaneFacts<'_>) -> Finding {
         seen,
         |state| match state {
             Ok(()) => ("ok".to_owned(), Judgement::Passed),
-            Err(why) => {
+            Err(NoEvidence::Unwritable(why)) => {
                 let code = BlockerCode::ArtifactWriteFailure;
                 (why.clone(), refused(gate, code, quoted(gate, why)))
+            }
+            Err(NoEvidence::ClockBeforeKey { now, counts_from }) => {
+                let code = BlockerCode::ClockUndecidable;
+                let why = format!(
+                    "the clock says {now}, and the key that seals counts from {counts_from} on"
+                );
+                (why.clone(), refused(gate, code, quoted(gate, &why)))
             }
         },
     )

@@ -6,18 +6,19 @@ use cto_contract::lanes::ProgramSource;
 use cto_ledger::Standing;
 use cto_rules::admission::ProgramSeen;
 use cto_rules::eligibility::{
-    AccessState, Answer, AnswerState, Confinement, EndpointState, Facts, Probe, RepositoryState,
-    StartTree,
+    AccessState, Answer, AnswerState, Confinement, EndpointState, Facts, NoEvidence, Probe,
+    RepositoryState, StartTree,
 };
 
 use super::{Question, Reach, Target};
 use crate::adapters::program_file;
 use crate::authority::superseded;
 use crate::harness::Harness;
+use crate::keyring::KeyStanding;
 use crate::open_run::{StepError, search_path};
 use crate::sandbox::{RunSandbox, class_word};
 use crate::source::{self, Opened, Source};
-use crate::{error_chain, model};
+use crate::{clock, error_chain, model};
 
 /// Free space below which no run begins, when the config names none.
 const DISK_FLOOR_MB_DEFAULT: u64 = 64;
@@ -63,8 +64,16 @@ impl<'a> Lookup<'a> {
         Ok(match probe {
             Probe::EvidenceInterface => {
                 // That home can be written and the key loaded was shown by opening the harness.
-                let space = enough_space(self.question.harness);
-                Some(Answer::EvidenceInterface(space))
+                let harness = self.question.harness;
+                let space = enough_space(harness).map_err(NoEvidence::Unwritable);
+                let found = space.and_then(|()| match harness.key_standing(clock::now()) {
+                    KeyStanding::NotYet { now, counts_from } => {
+                        Err(NoEvidence::ClockBeforeKey { now, counts_from })
+                    }
+                    // A run with such a key gets no id.
+                    KeyStanding::Counts | KeyStanding::Never(_) => Ok(()),
+                });
+                Some(Answer::EvidenceInterface(found))
             }
             Probe::Ledger => {
                 let found = self.standing().map(|standing| standing.ledger);

@@ -17,7 +17,11 @@ fn weather(facts: &LaneFacts<'_>) -> Finding {
         |found| match found {
             Ok(()) => ("fair".to_owned(), Judgement::Passed),
             Err(why) => {
-                let refusal = refused(Gate::Budget, BlockerCode::GateMissing, why.clone());
+                let message = match why {
+                    NoEvidence::Unwritable(why) => why.clone(),
+                    NoEvidence::ClockBeforeKey { .. } => "night".to_owned(),
+                };
+                let refusal = refused(Gate::Budget, BlockerCode::GateMissing, message);
                 ("foul".to_owned(), refusal)
             }
         },
@@ -56,7 +60,8 @@ fn a_gate_that_passes_stands_in_the_record_and_lets_through() {
 #[test]
 fn a_gate_that_refuses_gives_no_grant_and_its_reason() {
     let mut facts = good(Lane::Command, 3);
-    facts.learn(Answer::EvidenceInterface(Err("rain".to_owned())), now());
+    let rain = NoEvidence::Unwritable("rain".to_owned());
+    facts.learn(Answer::EvidenceInterface(Err(rain)), now());
     let decision = decided(&facts);
     assert_eq!(decision.grant, None);
     assert!(decision.record.missing_gates.contains(&Gate::Budget));

@@ -351,9 +351,19 @@ pub(super) const TWISTS: &[(Gate, Twist)] = {
             G::EvidenceInterface,
             Fault(
                 B::ArtifactWriteFailure,
-                found!(Answer::EvidenceInterface(
-                    Err("home is not writable".into())
-                )),
+                found!(Answer::EvidenceInterface(Err(NoEvidence::Unwritable(
+                    "home is not writable".into()
+                )))),
+            ),
+        ),
+        (
+            G::EvidenceInterface,
+            Fault(
+                B::ClockUndecidable,
+                found!(Answer::EvidenceInterface(Err(NoEvidence::ClockBeforeKey {
+                    now: now(),
+                    counts_from: now().plus_seconds(1),
+                }))),
             ),
         ),
         (
