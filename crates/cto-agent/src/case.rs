@@ -3,6 +3,7 @@
 //! It stands in an empty directory of scratch, never in the workspace: it loads `.env` and runs what a `bunfig.toml` names
 //! from where it stands. Its task, its config and its providers are the run's own; nothing of the operator's is read.
 
+mod answers;
 mod config;
 mod events;
 mod task;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use cto_contract::event::EventFileFault;
 use cto_contract::words::Lane;
 
-use crate::dialogue::{Act, Dialogue, Ending, Note};
+use crate::dialogue::{Act, Dialogue, Ending, ModelAnswer, Note};
 use crate::plan::{
     CollectFrom, Collection, FollowedFile, LanePlan, ModelAddress, PLACEHOLDER_KEY, PackFile,
     ScratchContent, ScratchEntry, VersionProbe, WorkingDirectory, base_environment,
@@ -22,6 +23,7 @@ use crate::{Adapter, Surroundings};
 pub use config::{ModelPair, names_pair};
 pub use events::{CaseEvents, CaseNews, EVENT_BYTES_MAX};
 
+use answers::Answers;
 use config::RUNTIME_PROVIDER;
 
 const DESK: &str = "desk";
@@ -32,7 +34,7 @@ const TOOLS: &str = "case-bin";
 const STATE: &str = ".case";
 const STATE_BYTES_MAX: u64 = 16 << 20;
 /// Most of an event file that is read while it grows.
-const EVENTS_BYTES_MAX: u64 = 64 << 20;
+const EVENTS_BYTES_MAX: u64 = 16 << 20;
 /// How long it may take to leave after it has said that all is over.
 const LEAVE: Duration = Duration::from_secs(5);
 const NOTES_MAX: usize = 100;
@@ -79,6 +81,14 @@ impl CaseLane {
         let data = data.map(|name| format!("{DATA}/{name}"));
         let task = [self.task_file(), format!("{TASKS}/{}.md", self.task_id)];
         task.into_iter().chain(data).collect()
+    }
+
+    /// What no role may change: their models and their task are read anew for each of them. Case writes its task file itself.
+    fn read_only(&self) -> Vec<String> {
+        let own = format!("{TOOLS}/ca");
+        let fixed = self.fixed().into_iter();
+        let fixed = fixed.filter(|path| *path != self.task_file());
+        fixed.chain([own]).collect()
     }
 
     fn files(&self, around: &Surroundings<'_>) -> Vec<ScratchEntry> {
@@ -174,7 +184,7 @@ impl Adapter for CaseLane {
     }
 
     fn revision(&self) -> u32 {
-        2
+        3
     }
 
     fn plan(&self, around: Surroundings<'_>) -> LanePlan {
@@ -195,6 +205,7 @@ impl Adapter for CaseLane {
             path_prefix: vec![TOOLS.to_owned()],
             scratch: self.files(&around),
             fixed: self.fixed(),
+            read_only: self.read_only(),
             pack_files: self.pack_files(),
             // The older build has no `--version`, and starts its default flow.
             version_probe: Some(VersionProbe {
@@ -213,6 +224,7 @@ impl Adapter for CaseLane {
                 suffix: ".jsonl".to_owned(),
                 bytes_max: EVENTS_BYTES_MAX,
             }),
+            overhear: Some(answers::wanted()),
             runtime_model_provider: Some(RUNTIME_PROVIDER.to_owned()),
             ..LanePlan::default()
         }
@@ -255,12 +267,16 @@ impl Adapter for CaseLane {
 #[derive(Default)]
 struct CaseDialogue {
     events: CaseEvents,
+    answers: Answers,
     notes: usize,
     ended_at: Option<Duration>,
 }
 
 impl CaseDialogue {
     fn note(&mut self, news: CaseNews) -> Option<Act> {
+        if let CaseNews::Does(activity) = news {
+            return Some(Act::Note(Note::Activity(activity)));
+        }
         self.notes += 1;
         if self.notes > NOTES_MAX {
             return None;
@@ -269,6 +285,7 @@ impl CaseDialogue {
             CaseNews::Plan(phases) => phases.join(", "),
             CaseNews::PhaseStarted(phase) => format!("{phase} started"),
             CaseNews::RevisionRequested(source) => format!("the {source} asks for a revision"),
+            CaseNews::Does(_) => return None,
         };
         Some(Act::Note(Note::Plan(text)))
     }
@@ -303,7 +320,15 @@ impl Dialogue for CaseDialogue {
         self.events.is_reviewed()
     }
 
-    fn finish(self: Box<Self>) -> Ending {
+    fn overhear(&mut self, answer: &ModelAnswer) {
+        self.answers.hear(answer);
+    }
+
+    fn finish(mut self: Box<Self>) -> Ending {
+        let (told, ends) = (self.events.so_far(), self.events.ends());
+        if self.answers.contradict(told, ends) {
+            self.events.distrust(EventFileFault::Contradicted);
+        }
         Ending {
             pipeline: Some(self.events.finish()),
             ..Ending::default()

@@ -26,6 +26,14 @@ pub enum Note {
     Activity(BackendActivity),
 }
 
+/// The last word of a model to whoever asked it, between the marks that the plan names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelAnswer {
+    /// Which of the plan's askers asked.
+    pub asker: Option<String>,
+    pub text: String,
+}
+
 /// One conversation with one process.
 ///
 /// It is opened once, hears what the process prints in chunks of any size, is told the time now and then, and is closed
@@ -48,6 +56,11 @@ pub trait Dialogue: Send {
     /// The file that it writes about itself is not what it should be.
     fn distrust(&mut self, fault: EventFileFault) {
         let _ = fault;
+    }
+
+    /// Its model said this in the end, as it passed the forwarder, with secrets taken out. Told after the process has ended.
+    fn overhear(&mut self, answer: &ModelAnswer) {
+        let _ = answer;
     }
 
     /// So much time has passed since the start.

@@ -23,13 +23,13 @@ pub use decode::{
     AGENT_SCHEMA, AgentLine, Decoder, KEPT_BYTES_MAX, LINE_BYTES_MAX, LINES_KEPT_MAX,
     ReviewVerdict, Tally,
 };
-pub use dialogue::{Act, Dialogue, Ending, Note, Silent};
+pub use dialogue::{Act, Dialogue, Ending, ModelAnswer, Note, Silent};
 pub use fake::{FAKE_DIRECTORY, FakeChange, FakeLane};
 pub use plain_lines::PlainLines;
 pub use plan::{
-    CollectFrom, Collection, FollowedFile, LanePlan, ModelAddress, PLACEHOLDER_KEY, PackFile,
-    Places, ScratchContent, ScratchEntry, StdinUse, VersionProbe, WorkingDirectory,
-    base_environment,
+    CollectFrom, Collection, FollowedFile, LanePlan, ModelAddress, OverheardAnswers,
+    PLACEHOLDER_KEY, PackFile, Places, ScratchContent, ScratchEntry, StdinUse, VersionProbe,
+    WorkingDirectory, base_environment,
 };
 pub use streams::EVENT_LINE_BYTES_MAX;
 pub use streams::claude::ClaudeLane;

@@ -105,6 +105,16 @@ pub struct FollowedFile {
     pub bytes_max: u64,
 }
 
+/// What of the model's answers is told to the dialogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverheardAnswers {
+    /// What stands before and after it.
+    pub opens: String,
+    pub closes: String,
+    /// Texts of a request that say who asks.
+    pub askers: Vec<String>,
+}
+
 /// Something that the pack shows of what the lane was given, written before the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackFile {
@@ -136,9 +146,12 @@ pub struct LanePlan {
     pub scratch: Vec<ScratchEntry>,
     /// Files of scratch that must still be as planned when the program starts.
     pub fixed: Vec<String>,
+    /// Files of scratch that the program can only read, and whose directories keep their names.
+    pub read_only: Vec<String>,
     pub version_probe: Option<VersionProbe>,
     pub collect: Vec<Collection>,
     pub follow: Option<FollowedFile>,
+    pub overhear: Option<OverheardAnswers>,
     pub pack_files: Vec<PackFile>,
     /// The name under which the program knows its model's provider; none where it is told no name.
     pub runtime_model_provider: Option<String>,

@@ -93,6 +93,7 @@ fn main() {
         model: None,
         budget: Budget::default(),
         prices: None,
+        overhears: None,
         deadlines: Deadlines::default(),
     };
     let forwarder =

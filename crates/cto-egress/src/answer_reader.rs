@@ -5,6 +5,7 @@ use cto_contract::words::Wire;
 use serde_json::Value;
 
 use crate::body::shown;
+use crate::overhear::AnswerText;
 use crate::wires::{self, UsageFields};
 
 /// Largest answer, or line of a stream, that is looked at. Beyond it nothing is known, and a count is never zero.
@@ -44,6 +45,8 @@ struct Said {
     is_unreadable: bool,
     /// A whole answer stops in the middle.
     is_cut: bool,
+    /// Its text, where somebody wants it.
+    text: Option<AnswerText>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +67,8 @@ pub(crate) struct AnswerFacts {
     pub(crate) model: Option<String>,
     /// What is wrong with it, although HTTP has nothing against it.
     pub(crate) fault: Option<ProviderFault>,
+    /// Its text, where it was kept.
+    pub(crate) text: Option<AnswerText>,
 }
 
 impl AnswerReader {
@@ -76,6 +81,11 @@ impl AnswerReader {
             has_overflowed: false,
             said: Said::default(),
         }
+    }
+
+    /// From now on the text of the answer is kept.
+    pub(crate) fn keep_text(&mut self) {
+        self.said.text = Some(AnswerText::default());
     }
 
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
@@ -118,6 +128,7 @@ impl AnswerReader {
             tokens_at_least: counted.map_or(0, |counted| counted.total),
             fault: self.fault(),
             model: self.said.model,
+            text: self.said.text,
         }
     }
 
@@ -200,6 +211,7 @@ impl Said {
         for choice in choices {
             self.is_ended |= choice["finish_reason"].is_string();
             for part in [&choice["message"], &choice["delta"]] {
+                self.keep(&part["content"], is_full(&part["tool_calls"]));
                 let any = |keys: &[&str]| keys.iter().any(|key| is_full(&part[*key]));
                 self.has_content |= any(&["content", "tool_calls", "function_call", "refusal"]);
                 self.has_reasoning |= any(&[
@@ -228,6 +240,9 @@ impl Said {
                 true => self.has_reasoning = true,
                 false => self.has_content = true,
             }
+            if kind == "response.output_text.delta" {
+                self.keep(&value["delta"], false);
+            }
         }
         let outputs = [&value["output"], &value["response"]["output"]];
         let items = outputs.into_iter().filter_map(Value::as_array).flatten();
@@ -235,8 +250,17 @@ impl Said {
         for item in items.chain(item) {
             match text(&item["type"]) {
                 "reasoning" => self.has_reasoning = true,
-                "message" => self.has_content |= is_full(&item["content"]),
-                _ => self.has_content = true,
+                "message" => {
+                    self.has_content |= is_full(&item["content"]);
+                    // A stream has said it before, piece by piece.
+                    if kind.is_empty() {
+                        self.keep(&item["content"], false);
+                    }
+                }
+                _ => {
+                    self.has_content = true;
+                    self.keep(&Value::Null, true);
+                }
             }
         }
     }
@@ -253,14 +277,35 @@ impl Said {
         let blocks = value["content"].as_array().into_iter().flatten();
         for part in blocks.chain([&value["content_block"], &value["delta"]]) {
             match text(&part["type"]) {
-                "text" | "text_delta" => self.has_content |= is_full(&part["text"]),
+                "text" | "text_delta" => {
+                    self.has_content |= is_full(&part["text"]);
+                    self.keep(&part["text"], false);
+                }
                 "thinking" | "thinking_delta" | "redacted_thinking" | "signature_delta" => {
                     self.has_reasoning = true;
                 }
                 "" => {}
                 // A call of a tool, or what is new.
-                _ => self.has_content = true,
+                _ => {
+                    self.has_content = true;
+                    self.keep(&Value::Null, true);
+                }
             }
+        }
+    }
+
+    /// Keeps text, or texts of parts, for whoever wants it, and whether a tool is called.
+    fn keep(&mut self, content: &Value, calls_tool: bool) {
+        let Some(kept) = &mut self.text else {
+            return;
+        };
+        if calls_tool {
+            kept.note_call();
+        }
+        let parts = content.as_array().into_iter().flatten();
+        let parts = parts.filter_map(|part| part["text"].as_str());
+        for text in parts.chain(content.as_str()) {
+            kept.push(text);
         }
     }
 

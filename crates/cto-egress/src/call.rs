@@ -88,7 +88,10 @@ impl<'v> Call<'v> {
             if answer.status >= 400 || self.outgoing.api.work() != Work::Generates {
                 return self.pass_whole(agent, &mut link, &answer, rest);
             }
-            let reader = AnswerReader::new(self.outgoing.wire, answer.is_event_stream);
+            let mut reader = AnswerReader::new(self.outgoing.wire, answer.is_event_stream);
+            if self.shared.overhears.is_some() {
+                reader.keep_text();
+            }
             self.reader = Some(reader);
             return self.pass_pieces(agent, &mut link, &answer, rest);
         }
@@ -266,6 +269,9 @@ impl<'v> Call<'v> {
         exchange.usage = facts.usage;
         exchange.answered_by = facts.model;
         exchange.fault = fault;
+        if let (Some(marks), Some(text)) = (&self.shared.overhears, facts.text) {
+            exchange.passage = text.passage(marks, &self.outgoing.body);
+        }
         let usage = exchange.usage.as_ref();
         self.shared
             .meter

@@ -83,6 +83,7 @@ impl Visit {
                 streamed: false,
                 key_renewed: false,
                 millis: 0,
+                passage: None,
             },
         }
     }

@@ -16,6 +16,7 @@ use crate::conceal::Telling;
 use crate::exchange::{self, Visit};
 use crate::link::Route;
 use crate::meter::Meter;
+use crate::overhear::Marks;
 use crate::prices::Prices;
 use crate::record::Traffic;
 use crate::request::Doorway;
@@ -66,6 +67,8 @@ pub struct Terms {
     pub budget: Budget,
     /// What tokens of the model cost; none where nobody knows.
     pub prices: Option<Prices>,
+    /// Passages of answers that are kept; none of them where nobody needs them.
+    pub overhears: Option<Marks>,
     pub deadlines: Deadlines,
 }
 
@@ -107,6 +110,7 @@ pub(crate) struct Shared {
     pub(crate) route: Route,
     pub(crate) door: Doorway,
     pub(crate) model: Option<String>,
+    pub(crate) overhears: Option<Marks>,
     pub(crate) deadlines: Deadlines,
     pub(crate) meter: Meter,
     pub(crate) room: Room,
@@ -139,6 +143,7 @@ impl Forwarder {
                 wires: terms.wires,
             },
             model: terms.model,
+            overhears: terms.overhears,
             deadlines: terms.deadlines,
             meter: Meter::new(terms.budget, terms.prices),
             room: Room::default(),

@@ -142,9 +142,9 @@ impl Meter {
         }
     }
 
-    pub(crate) fn record(&self, exchange: Exchange) {
+    pub(crate) fn record(&self, mut exchange: Exchange) {
         let mut state = self.state();
-        state.traffic.note(&exchange);
+        state.traffic.note(&mut exchange);
         let number = state.traffic.exchanges.len() as u64 + state.traffic.exchanges_dropped + 1;
         if state.traffic.exchanges.len() < EXCHANGES_MAX {
             state

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::api::{Api, Work};
 use crate::budget::BudgetHit;
+use crate::overhear::{PASSAGES_MAX, Passage};
 use crate::refusal::Refusal;
 
 /// Most exchanges that are kept; more are counted.
@@ -56,6 +57,9 @@ pub struct Exchange {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub key_renewed: bool,
     pub millis: u64,
+    /// What was overheard of the answer.
+    #[serde(skip)]
+    pub(crate) passage: Option<Passage>,
 }
 
 /// How an exchange ended.
@@ -140,11 +144,22 @@ pub struct Traffic {
     pub hits: Vec<BudgetHit>,
     pub exchanges: Vec<Exchange>,
     pub exchanges_dropped: u64,
+    /// What was overheard, in the order in which the answers ended.
+    #[serde(skip)]
+    pub passages: Vec<Passage>,
+    #[serde(skip)]
+    pub passages_dropped: u64,
 }
 
 impl Traffic {
     /// Takes what an exchange came to into the sums.
-    pub(crate) fn note(&mut self, exchange: &Exchange) {
+    pub(crate) fn note(&mut self, exchange: &mut Exchange) {
+        if let Some(passage) = exchange.passage.take() {
+            match self.passages.len() < PASSAGES_MAX {
+                true => self.passages.push(passage),
+                false => self.passages_dropped += 1,
+            }
+        }
         if exchange.refusal == Some(Refusal::ModelMismatch) {
             self.model_mismatches += 1;
         }

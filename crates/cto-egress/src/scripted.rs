@@ -2,7 +2,7 @@
 //!
 //! Stateless: the step of the script is the number of tool results in a request, so a request that is sent again gets the
 //! same answer again. The first part of the path may name a fault (`/401/v1/…`), and before it may stand whom it meets
-//! (`/at-work/401/v1/…`). It listens on loopback alone, has no key and asks for none.
+//! (`/at-work/401/v1/…`). It listens on loopback alone, and takes every key but those that it is told to refuse.
 
 mod conduct;
 mod heard;
@@ -53,6 +53,7 @@ struct Served {
     play: Play,
     fault: ModelFault,
     scope: FaultScope,
+    refused_keys: Vec<String>,
     record: Option<Mutex<Recorder>>,
     stop: StopSign,
 }
@@ -65,6 +66,15 @@ struct Recorder {
 impl ScriptedModel {
     /// Listens on a port of loopback; 0 takes any.
     pub fn start(port: u16, options: ScriptedOptions) -> io::Result<Self> {
+        Self::start_refusing(port, options, Vec::new())
+    }
+
+    /// The same, and these keys are refused.
+    pub fn start_refusing(
+        port: u16,
+        options: ScriptedOptions,
+        refused_keys: Vec<String>,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -73,6 +83,7 @@ impl ScriptedModel {
             play: Play::of(&options.script),
             fault: options.fault,
             scope: options.scope,
+            refused_keys,
             record: options
                 .record
                 .map(|to| Mutex::new(Recorder { to, count: 0 })),

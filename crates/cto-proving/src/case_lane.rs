@@ -3,6 +3,7 @@
 
 mod document;
 mod judge;
+mod login;
 mod rows;
 mod script;
 mod site;

@@ -1,7 +1,7 @@
 //! A file that a backend writes about itself, read as it grows.
 //!
 //! The agent can write it too: it is opened by directory descriptor, no link is followed, there is a bound on what is read,
-//! and a file that is replaced, cut or joined by another one is not relied on.
+//! and a file that is replaced, cut, overwritten or joined by another one is not relied on.
 
 use std::fs::File;
 use std::io;
@@ -12,6 +12,7 @@ use cto_agent::{Act, CollectFrom, Dialogue, FollowedFile};
 use cto_contract::event::EventFileFault;
 use cto_rules::secrets::{Known, Redactor};
 use rustix::fs::Dir;
+use sha2::{Digest as _, Sha256};
 
 use crate::collected::{open_below, open_entry};
 use crate::room::Room;
@@ -37,6 +38,8 @@ struct Found {
     file: File,
     name: String,
     read: u64,
+    /// Of what was read: it must still stand there at the end.
+    digest: Sha256,
 }
 
 impl GrowingFile {
@@ -66,6 +69,7 @@ impl GrowingFile {
                     file,
                     name,
                     read: 0,
+                    digest: Sha256::new(),
                 })
             });
         }
@@ -88,6 +92,7 @@ impl GrowingFile {
                 break;
             };
             found.read += count as u64;
+            found.digest.update(&chunk[..count]);
             self.clean.clear();
             self.buffer.clear();
             self.secrets.push(&chunk[..count], &mut self.clean);
@@ -134,7 +139,8 @@ impl GrowingFile {
         ) else {
             return Some(EventFileFault::Rewritten);
         };
-        if (held.dev(), held.ino()) != (there.dev(), there.ino()) || held.len() < found.read {
+        let is_other = (held.dev(), held.ino()) != (there.dev(), there.ino());
+        if is_other || held.len() < found.read || !found.is_as_read() {
             return Some(EventFileFault::Rewritten);
         }
         (held.len() > found.read).then_some(EventFileFault::Unreadable)
@@ -166,6 +172,24 @@ impl GrowingFile {
     fn directory(&self) -> io::Result<std::os::fd::OwnedFd> {
         let top = self.top.as_ref().ok_or(io::ErrorKind::NotFound)?;
         open_below(top, &self.wanted.directory)
+    }
+}
+
+impl Found {
+    /// Whether what was read stands there still. Who only adds changes none of it.
+    fn is_as_read(&self) -> bool {
+        let mut digest = Sha256::new();
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut at = 0;
+        while at < self.read {
+            let most = usize::try_from(self.read - at).unwrap_or(CHUNK_BYTES);
+            let Ok(count @ 1..) = self.file.read_at(&mut chunk[..most.min(CHUNK_BYTES)], at) else {
+                return false;
+            };
+            digest.update(&chunk[..count]);
+            at += count as u64;
+        }
+        digest.finalize() == self.digest.clone().finalize()
     }
 }
 

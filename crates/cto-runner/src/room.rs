@@ -333,6 +333,11 @@ impl Room {
         self.directory.join("scratch")
     }
 
+    /// Whether what its commands see can be mounted over.
+    pub(crate) fn can_bind(&self) -> bool {
+        self.is_elsewhere
+    }
+
     /// A file for output that nobody inside is given.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.directory.join("logs").join(format!("{name}.log"))

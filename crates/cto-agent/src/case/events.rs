@@ -3,10 +3,17 @@
 //! The agent's own commands can write the file, so nothing here speaks for a change. What is kept is bounded: the last end
 //! of three phases, whatever the file holds.
 
-use cto_contract::event::{EventFileFault, PhaseStatus, PhaseWords, PipelinePhase, PipelineWords};
+use std::collections::BTreeMap;
+
+use cto_contract::event::{
+    ActivityKind, BackendActivity, EventFileFault, PhaseStatus, PhaseWords, PipelinePhase,
+    PipelineWords,
+};
 use cto_contract::text::{one_line, shorten};
 use serde::Deserialize;
 use serde_json::Value;
+
+use super::answers::Ends;
 
 /// Longest line that is looked at: a phase's end holds what the model said in sum.
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
@@ -22,6 +29,8 @@ pub enum CaseNews {
     Plan(Vec<String>),
     PhaseStarted(String),
     RevisionRequested(String),
+    /// A tool that a role uses.
+    Does(BackendActivity),
 }
 
 /// Decodes one event file.
@@ -30,6 +39,8 @@ pub struct CaseEvents {
     partial: Vec<u8>,
     is_overlong: bool,
     words: PipelineWords,
+    /// All ends of phases, not the last ones alone.
+    ends: BTreeMap<PipelinePhase, Ends>,
 }
 
 impl CaseEvents {
@@ -69,6 +80,16 @@ impl CaseEvents {
     pub fn is_reviewed(&self) -> bool {
         let mut phases = self.words.phases.iter();
         phases.any(|phase| phase.phase == PipelinePhase::Review)
+    }
+
+    /// How often each phase ended for the change and against it.
+    pub(super) fn ends(&self) -> &BTreeMap<PipelinePhase, Ends> {
+        &self.ends
+    }
+
+    /// Says what the phases came to so far.
+    pub(super) fn so_far(&self) -> &PipelineWords {
+        &self.words
     }
 
     /// Ends the file. A last line without its end was cut, and is no event.
@@ -120,10 +141,17 @@ impl CaseEvents {
             }
             "phase_end" => {
                 if let Some(end) = phase_end(&line) {
+                    self.ends.entry(end.phase).or_default().note(&end);
                     self.words.phases.retain(|phase| phase.phase != end.phase);
                     self.words.phases.push(end);
                 }
                 None
+            }
+            "tool_start" => activity(&line).map(CaseNews::Does),
+            "tool_end" if line.is_error == Some(true) => {
+                let tool = line.tool.as_deref().unwrap_or("?");
+                let text = format!("{}: {tool} failed", phase_name());
+                BackendActivity::new(ActivityKind::Struggles, &text).map(CaseNews::Does)
             }
             "pipeline_end" => {
                 self.words.ended = true;
@@ -143,8 +171,35 @@ struct Line {
     outcome: Option<String>,
     source: Option<String>,
     plan: Option<Value>,
+    tool: Option<String>,
+    /// JSON of a tool's arguments, cut.
+    args: Option<Value>,
+    #[serde(rename = "isError")]
+    is_error: Option<bool>,
     /// An object at the end of a phase; text at the end of a tool call.
     result: Option<Value>,
+}
+
+/// What a role does with a tool, in a few words.
+fn activity(line: &Line) -> Option<BackendActivity> {
+    let tool = line.tool.as_deref()?;
+    let args = line.args.as_ref()?.as_str().unwrap_or_default();
+    let kind = match tool {
+        "bash" => ActivityKind::Runs,
+        "write" | "edit" => ActivityKind::Edits,
+        _ => ActivityKind::Runs,
+    };
+    // Arguments that were cut are no JSON any more: they are shown as they are.
+    let parsed = serde_json::from_str::<Value>(args).unwrap_or(Value::Null);
+    let named = ["command", "path", "pattern"];
+    let named = named.iter().find_map(|name| parsed.get(name)?.as_str());
+    let what = named.unwrap_or(args);
+    let text = match tool {
+        "bash" | "write" | "edit" => what.to_owned(),
+        _ => format!("{tool} {what}"),
+    };
+    let phase = line.phase.as_deref().unwrap_or("?");
+    BackendActivity::new(kind, &format!("{}: {text}", shorten(&one_line(phase), 40)))
 }
 
 /// What the end of a phase says; none for a phase that was skipped or counts for nothing.
@@ -154,7 +209,15 @@ fn phase_end(line: &Line) -> Option<PhaseWords> {
     if outcome == Some("skipped") {
         return None;
     }
-    let result = line.result.as_ref();
+    Some(words_of(phase, outcome, line.result.as_ref()))
+}
+
+/// What a result says of its phase.
+pub(super) fn words_of(
+    phase: PipelinePhase,
+    outcome: Option<&str>,
+    result: Option<&Value>,
+) -> PhaseWords {
     let text = |name: &str| result?.get(name)?.as_str();
     let status = match (outcome, text("status")) {
         (Some("completed"), Some("completed")) => PhaseStatus::Completed,
@@ -162,7 +225,7 @@ fn phase_end(line: &Line) -> Option<PhaseWords> {
         (_, _) => PhaseStatus::Failed,
     };
     let findings = result.and_then(|r| r.get("findings"));
-    Some(PhaseWords {
+    PhaseWords {
         phase,
         status,
         error: text("error").map(|error| shorten(&one_line(error), TEXT_CHARS)),
@@ -170,7 +233,7 @@ fn phase_end(line: &Line) -> Option<PhaseWords> {
         failed_rubrics: result
             .and_then(|r| r.get("rubric"))
             .map_or_else(Vec::new, failed),
-    })
+    }
 }
 
 /// The model wrote it, so it may be anything: what is no plain zero counts.

@@ -254,3 +254,113 @@ fn what_it_reads_must_be_as_planned_when_it_starts() {
     }
     assert_eq!(plan.fixed.len(), 5);
 }
+
+/// What is made of an event file and of answers that passed the forwarder: who asked, and the result.
+fn ending(file: &str, answers: &[(&str, &str)]) -> Option<EventFileFault> {
+    let mut dialogue = CaseDialogue::default();
+    dialogue.read(file.as_bytes());
+    for (asker, text) in answers {
+        dialogue.overhear(&ModelAnswer {
+            asker: (!asker.is_empty()).then(|| format!("name: {asker}")),
+            text: (*text).to_owned(),
+        });
+    }
+    Box::new(dialogue).finish().pipeline.unwrap().fault
+}
+
+const GOOD: &str = r#"{"status":"completed"}"#;
+const CRITICAL: &str = r#"{"status":"completed","findings":{"critical":1}}"#;
+const DONE: [(&str, &str); 3] = [
+    ("implementer", GOOD),
+    ("verifier", GOOD),
+    ("reviewer", GOOD),
+];
+
+#[test]
+fn an_event_file_may_not_say_more_for_the_change_than_the_model_did() {
+    use EventFileFault::Contradicted;
+    let ok = include_str!("../../tests/case-events/noclose.jsonl");
+    assert_eq!(ending(ok, &DONE), None);
+    assert_eq!(
+        ending(ok, &DONE[..2]),
+        Some(Contradicted),
+        "no reviewer answered"
+    );
+    assert_eq!(
+        ending(ok, &DONE[1..]),
+        Some(Contradicted),
+        "no implementer answered"
+    );
+    assert_eq!(ending(ok, &[]), Some(Contradicted));
+    // Whoever asked, a rejection that the file does not tell was hidden.
+    let hidden = |asker, text| ending(ok, &[&DONE[..], &[(asker, text)]].concat());
+    for text in [
+        CRITICAL,
+        r#"{"status":"failed"}"#,
+        r#"{"status":"blocked"}"#,
+        r#"{"status":"completed","rubric":{"categories":[{"category":"c","verdict":"fail"}]}}"#,
+    ] {
+        assert_eq!(hidden("reviewer", text), Some(Contradicted), "{text}");
+        assert_eq!(hidden("verifier", text), Some(Contradicted), "{text}");
+        // It tries again, and the last of it is told.
+        assert_eq!(hidden("implementer", text), None, "{text}");
+    }
+    assert_eq!(
+        hidden("", CRITICAL),
+        Some(Contradicted),
+        "findings are a reviewer's"
+    );
+    let by_role = r#"{"status":"failed","rubric":{"role":"verifier"}}"#;
+    assert_eq!(hidden("", by_role), Some(Contradicted));
+    assert_eq!(hidden("", GOOD), None);
+    assert_eq!(hidden("reviewer", "no result"), None);
+}
+
+#[test]
+fn a_rejection_that_the_event_file_tells_was_not_hidden() {
+    let critical = include_str!("../../tests/case-events/reviewer-critical.jsonl");
+    let answers = [DONE[0], DONE[1], ("reviewer", CRITICAL)];
+    assert_eq!(ending(critical, &answers), None);
+    // Two reviews that fail softly and a last one: the file tells of each.
+    let revision = include_str!("../../tests/case-events/revision.jsonl");
+    let soft = r#"{"status":"completed","rubric":{"role":"reviewer","categories":[{"category":"pattern-fit","verdict":"fail"}]}}"#;
+    let told = revision
+        .matches(r#""event":"phase_end","phase":"review""#)
+        .count();
+    let mut answers = DONE.to_vec();
+    answers.extend(vec![("reviewer", soft); told]);
+    assert_eq!(ending(revision, &answers), None);
+    answers.push(("reviewer", soft));
+    assert_eq!(
+        ending(revision, &answers),
+        Some(EventFileFault::Contradicted)
+    );
+}
+
+#[test]
+fn what_its_roles_read_is_read_only_but_for_the_file_that_it_writes_itself() {
+    let plan = planned(&lane());
+    insta::assert_snapshot!(plan.read_only.join("\n"), @r"
+    case-task/cto-7f.md
+    case-data/config.json
+    case-data/projects.json
+    case-data/pi-agent/models.json
+    case-bin/ca
+    ");
+}
+
+#[test]
+fn what_its_roles_do_is_told_while_they_do_it() {
+    let text = include_str!("../../tests/case-events/ok.jsonl");
+    let acts = CaseDialogue::default().read(text.as_bytes());
+    let told = acts.iter().filter_map(|act| match act {
+        Act::Note(Note::Activity(a)) => Some(format!("{}: {}", a.kind, a.text)),
+        _ => None,
+    });
+    let told: Vec<String> = told.take(3).collect();
+    insta::assert_snapshot!(told.join("\n"), @r"
+    runs: implement: read strings.py
+    edits: implement: strings.py
+    runs: implement: python3 -m unittest -q > .case/last-test.log 2>&1; rc=$?; tail -3 .case/last-test.log; ca mark-tested < .case/last-test.log; exit $rc
+    ");
+}

@@ -14,6 +14,10 @@ wire_const! {
     pub struct SourceSchema: &'static str = "cto.admission.source/v1"
 }
 
+/// Where Case is published, and the commit of it that is known here.
+const CASE_URL: &str = "https://github.com/workos/case.git";
+const CASE_COMMIT: &str = "7959ac917cdeb0983b4aaa20bb9f42021747fed8";
+
 wire_enum! {
     /// How a source is pinned.
     pub enum SourceKind { Git = "git", Registry = "registry" }
@@ -98,6 +102,26 @@ pub struct SourceAdmission {
 
 impl SourceAdmission {
     pub(super) fn template(lane: Lane) -> Self {
+        let blank = Self::blank(lane);
+        if lane != Lane::Case {
+            return blank;
+        }
+        // A known pin is no admission: whoever admits it fetches it, compares it and says what its licence allows.
+        Self {
+            kind: SourceKind::Git,
+            url: CASE_URL.parse().unwrap_or_default(),
+            commit: CASE_COMMIT.parse().ok(),
+            licence_note: Note::new("unresolved"),
+            retrieval_command: Note::new("git clone, then git checkout of the commit"),
+            integrity_reference: Note::new("the id of the commit"),
+            protected_source_boundary: Note::new(
+                "the tree of the commit; a tree that was built in is none, because a build changes generated files",
+            ),
+            ..blank
+        }
+    }
+
+    fn blank(lane: Lane) -> Self {
         Self {
             schema: Some(SourceSchema),
             status: AdmissionStatus::NotAdmitted,

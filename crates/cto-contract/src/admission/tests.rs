@@ -147,6 +147,25 @@ fn a_template_reads_and_admits_nothing() {
     assert_eq!(target.forbidden_actions.len(), Action::ALL.len());
 }
 
+#[test]
+fn the_template_of_a_source_of_case_names_the_known_pin_and_admits_nothing() {
+    let template = Admission::template(AdmissionKind::Source, Lane::Case);
+    assert!(!template.is_admitted());
+    let text = serde_json::to_string_pretty(&template).unwrap();
+    let back = Admission::read(AdmissionKind::Source, "template.json", text.as_bytes()).unwrap();
+    assert_eq!(back, template);
+    let Admission::Source(source) = template else {
+        panic!("a source");
+    };
+    assert_eq!(
+        source.pinned(),
+        "https://github.com/workos/case.git@7959ac917cde"
+    );
+    assert!(!source.is_licence_resolved());
+    assert!(source.allowed_execution_modes.is_empty());
+    assert!(!source.retrieval_command.is_empty() && !source.protected_source_boundary.is_empty());
+}
+
 /// Fields that a record can do without.
 fn is_optional(kind: AdmissionKind, field: &str) -> bool {
     let optional: &[&str] = match kind {

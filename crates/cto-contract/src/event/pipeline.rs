@@ -24,6 +24,8 @@ wire_enum! {
         Unreadable = "unreadable",
         /// There was more than one.
         Several = "several",
+        /// It says otherwise than the model's answers, as they passed the forwarder.
+        Contradicted = "contradicted",
     }
 }
 
@@ -41,6 +43,15 @@ pub struct PhaseWords {
     /// Categories of its rubric that did not pass, bounded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_rubrics: Vec<String>,
+}
+
+impl PhaseWords {
+    /// Whether it speaks against the change: it did not complete, found something critical, or a category did not pass.
+    pub fn is_against(&self) -> bool {
+        self.status != PhaseStatus::Completed
+            || self.critical > 0
+            || !self.failed_rubrics.is_empty()
+    }
 }
 
 /// What a backend wrote about its phases. The agent's own commands can write there too: it may turn a pass into a refusal,

@@ -40,6 +40,7 @@ struct Request {
     method: String,
     target: String,
     wants_upgrade: bool,
+    key: Option<String>,
     body: Value,
     body_bytes: usize,
 }
@@ -68,6 +69,11 @@ impl<'s> Visit<'s> {
         self.record(&request, (fault, asked), &tools)?;
         if request.wants_upgrade {
             return self.send(426, "text/plain", b"plain HTTP only\n");
+        }
+        let is_refused = |key: &String| self.served.refused_keys.contains(key);
+        if let (Asked::Answer(words), true) = (asked, request.key.as_ref().is_some_and(is_refused))
+        {
+            return self.answer(words, ModelFault::Unauthorized, &request);
         }
         match asked {
             Asked::Nothing => self.send(
@@ -346,11 +352,18 @@ impl Request {
     fn of(head: &Head<'_>) -> Option<Self> {
         let mut words = head.first_line.split(' ');
         let (method, target) = (words.next()?, words.next()?);
-        let mut headers = head.headers.iter();
+        let value = |name: &str| {
+            let mut headers = head.headers.iter();
+            let found = headers.find(|(key, _)| key.eq_ignore_ascii_case(name));
+            found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+        };
+        let bearer = value("authorization");
+        let bearer = bearer.and_then(|v| v.strip_prefix("Bearer ").map(str::to_owned));
         Some(Self {
             method: method.to_owned(),
             target: target.to_owned(),
-            wants_upgrade: headers.any(|(key, _)| key.eq_ignore_ascii_case("upgrade")),
+            wants_upgrade: value("upgrade").is_some(),
+            key: bearer.or_else(|| value("x-api-key")),
             body: Value::Null,
             body_bytes: 0,
         })

@@ -101,6 +101,7 @@ pub(crate) fn terms() -> Terms {
         model: None,
         budget: Budget::default(),
         prices: None,
+        overhears: None,
         deadlines: Deadlines::default(),
     }
 }

@@ -53,7 +53,11 @@ fn verdict(row: &Row, report: &Report) -> Vec<String> {
         false => Moment::BeforeStart,
     };
     let status = row.status(moment);
-    let others = codes.get(1..).unwrap_or_default();
+    let others = codes.get(1..).unwrap_or_default().iter();
+    let others: Vec<BlockerCode> = others
+        .copied()
+        .filter(|code| !row.perhaps.contains(code))
+        .collect();
     if verdict.status != status || codes.first().copied() != row.blocker || others != row.companions
     {
         let said: Vec<String> = verdict
@@ -122,8 +126,9 @@ fn agreement(report: &Report) -> Vec<String> {
     }
 }
 
-/// Files that tell where the model is, or what opens it.
+/// Files that tell where the model is, or what opens it, plainly or encoded.
 fn exposed(pack: &Path, hidden: &[String]) -> Vec<String> {
+    let needles: Vec<String> = hidden.iter().flat_map(|text| written_forms(text)).collect();
     let mut wrong = Vec::new();
     let mut waiting = vec![pack.to_owned()];
     while let Some(directory) = waiting.pop() {
@@ -142,11 +147,65 @@ fn exposed(pack: &Path, hidden: &[String]) -> Vec<String> {
                 wrong.push(format!("`{}` can't be searched", path.display()));
                 continue;
             };
-            let holds = |text: &String| bytes.windows(text.len()).any(|w| w == text.as_bytes());
-            if hidden.iter().any(holds) {
+            let text = String::from_utf8_lossy(&bytes);
+            if needles.iter().any(|needle| text.contains(needle)) {
                 wrong.push(format!("`{}` holds endpoint or key", path.display()));
             }
         }
     }
     wrong
+}
+
+/// A text as it is, as an address would write it, and as it stands in base64 at each place of a group.
+fn written_forms(text: &str) -> Vec<String> {
+    let percent = |upper: bool| {
+        let byte = |b: u8| match upper {
+            true => format!("%{b:02X}"),
+            false => format!("%{b:02x}"),
+        };
+        text.bytes().map(byte).collect::<String>()
+    };
+    let in_base64 = |before: usize| {
+        let padded = [vec![0; before], text.as_bytes().to_vec()].concat();
+        // Whole groups only, and without what the bytes before have a part in.
+        let whole = &padded[..padded.len() - padded.len() % 3];
+        base64(whole).split_off(before + usize::from(before > 0))
+    };
+    let mut forms = vec![text.to_owned(), percent(true), percent(false)];
+    forms.extend((0..3).map(in_base64));
+    forms
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let group = |three: &[u8]| {
+        let bits = three
+            .iter()
+            .fold(0_usize, |bits, b| bits << 8 | usize::from(*b));
+        [18, 12, 6, 0].map(|shift| char::from(LETTERS[(bits >> shift) & 63]))
+    };
+    bytes.chunks_exact(3).flat_map(group).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_found_in_every_form_that_it_is_looked_for() {
+        assert_eq!(base64(b"key-of-a"[..6].as_ref()), "a2V5LW9m");
+        let forms = written_forms("key-of-a-model");
+        assert_eq!(forms[1], "%6B%65%79%2D%6F%66%2D%61%2D%6D%6F%64%65%6C");
+        // `base64` of "key-of-a-model", "xkey-of-a-model" and "xxkey-of-a-model".
+        for encoded in [
+            "a2V5LW9mLWEtbW9kZWw=",
+            "eGtleS1vZi1hLW1vZGVs",
+            "eHhrZXktb2YtYS1tb2RlbA==",
+        ] {
+            assert!(
+                forms[3..].iter().any(|form| encoded.contains(form)),
+                "{encoded}"
+            );
+        }
+    }
 }

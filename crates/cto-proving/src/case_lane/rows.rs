@@ -28,11 +28,14 @@ pub struct Row {
     /// The pair that the environment asks for.
     pub(crate) asked: (&'static str, &'static str),
     pub(crate) way: Way,
+    pub(crate) login: Login,
     pub(crate) timeout_seconds: u64,
     /// What refuses the run; none for one that must pass.
     pub blocker: Option<Code>,
     /// What the same situation brings with it.
     pub(crate) companions: &'static [Code],
+    /// What may stand beside it, by who was faster.
+    pub(crate) perhaps: &'static [Code],
     pub fault_class: FaultClass,
     pub started: Started,
     /// Files of the pack and a text that must stand in each.
@@ -59,6 +62,12 @@ impl Row {
 pub(crate) enum Program {
     Double(&'static [Quirk]),
     Absent,
+    /// Its file may not be executed.
+    NotExecutable,
+    /// The caller's shell has a function of that name, and there is no program.
+    ShellFunction,
+    /// Another file takes its place after its digest was taken.
+    Replaced,
 }
 
 /// Where the model is.
@@ -84,6 +93,17 @@ pub(crate) enum Admission {
     OfAsked,
 }
 
+/// Where the key of the model comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Login {
+    /// A variable.
+    Variable,
+    /// A program gives out tokens that are over within seconds, and the bridge is switched on.
+    Expiring,
+    /// The same without an end, and the first token is refused.
+    RefusedOnce,
+}
+
 /// How the run is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -105,9 +125,11 @@ const PASS: Row = Row {
     admission: Admission::Admitted,
     asked: (PROVIDER, MODEL),
     way: Way::Run,
+    login: Login::Variable,
     timeout_seconds: 90,
     blocker: None,
     companions: &[],
+    perhaps: &[],
     fault_class: FaultClass::None,
     started: Started::Yes,
     shows: &[],
@@ -123,6 +145,13 @@ const BLOCKED: Row = Row {
 const REJECTED: Row = Row {
     blocker: Some(Code::ReviewerRejected),
     fault_class: FaultClass::Agent,
+    ..PASS
+};
+
+/// The keys of a login, by the bridge.
+const BRIDGED: Row = Row {
+    asked: ("openai-codex", "gpt-5.5"),
+    admission: Admission::OfAsked,
     ..PASS
 };
 
@@ -391,6 +420,59 @@ pub const FAULTS: &[Row] = &[
         ..PASS
     },
     Row {
+        name: "event-file-cut",
+        situation: "the agent cuts the event file",
+        script: Script {
+            work: Work::CutsEvents,
+            ..PASS.script
+        },
+        blocker: Some(Code::BackendFailed),
+        fault_class: FaultClass::Agent,
+        ..PASS
+    },
+    Row {
+        name: "event-file-huge",
+        situation: "the agent writes more into the event file than is read",
+        script: Script {
+            work: Work::FloodsEvents,
+            ..PASS.script
+        },
+        blocker: Some(Code::BackendFailed),
+        fault_class: FaultClass::Agent,
+        ..PASS
+    },
+    Row {
+        name: "hidden-review",
+        situation: "a process that the reviewer left writes its rejection out of the event file: the forwarder heard it",
+        program: Program::Double(&[Quirk::Lingers]),
+        script: Script {
+            review: Review::HidesCritical,
+            ..PASS.script
+        },
+        blocker: Some(Code::BackendFailed),
+        perhaps: &[Code::ReviewerRejected],
+        fault_class: FaultClass::Agent,
+        ..PASS
+    },
+    Row {
+        name: "config-edited",
+        situation: "the agent gives the reviewer another model in `config.json`, or tries to",
+        script: Script {
+            work: Work::EditsConfig,
+            ..PASS.script
+        },
+        ..PASS
+    },
+    Row {
+        name: "traps-in-its-state",
+        situation: "the agent leaves links, a pipe and a large log in `.case/`, and a process in a session of its own",
+        script: Script {
+            work: Work::LeavesTraps,
+            ..PASS.script
+        },
+        ..PASS
+    },
+    Row {
         name: "task-file-edited",
         situation: "the agent writes another id, repository and status into the task file",
         script: Script {
@@ -421,6 +503,40 @@ pub const FAULTS: &[Row] = &[
         program: Program::Double(&[Quirk::NotCase]),
         blocker: Some(Code::ProviderUnavailable),
         ..BLOCKED
+    },
+    Row {
+        name: "not-executable",
+        situation: "the program may not be executed",
+        program: Program::NotExecutable,
+        blocker: Some(Code::ProviderUnavailable),
+        ..BLOCKED
+    },
+    Row {
+        name: "shell-function",
+        situation: "`ca` is a function of the caller's shell, and no program",
+        program: Program::ShellFunction,
+        blocker: Some(Code::ProviderUnavailable),
+        ..BLOCKED
+    },
+    Row {
+        name: "replaced",
+        situation: "another program takes its place after its digest was taken",
+        program: Program::Replaced,
+        blocker: Some(Code::ProviderUnavailable),
+        ..BLOCKED
+    },
+    Row {
+        name: "token-expires",
+        situation: "the tokens of a login are over within seconds, and are renewed",
+        login: Login::Expiring,
+        ..BRIDGED
+    },
+    Row {
+        name: "token-refused",
+        situation: "the first token of a login is refused, and renewed",
+        login: Login::RefusedOnce,
+        shows: &[("backend/egress.jsonl", "\"key_renewed\":true")],
+        ..BRIDGED
     },
     Row {
         name: "older-build",

@@ -6,6 +6,7 @@ use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
+use cto_contract::event::EventType;
 use cto_contract::ids::to_hex;
 use cto_contract::model_script::FaultScope;
 use cto_contract::trust::TrustedKey;
@@ -16,7 +17,8 @@ use cto_sandbox::StopToken;
 use serde_json::{Value, json};
 
 use super::Options;
-use super::rows::{Admission, Endpoint, MODEL, PROVIDER, Program, Row, Way};
+use super::login::Mint;
+use super::rows::{Admission, Endpoint, Login, MODEL, PROVIDER, Program, Row, Way};
 use super::script::model_script;
 use crate::doubles;
 use crate::failures::site::{SiteError, private, put};
@@ -39,6 +41,8 @@ pub(super) struct CaseSite {
     harness: Harness,
     request: RunRequest,
     hidden: Vec<String>,
+    /// The file of the program, where another one takes its place on the way.
+    replaced: Option<PathBuf>,
     /// Serves until the row is over.
     _model: ScriptedModel,
 }
@@ -50,7 +54,8 @@ impl CaseSite {
             private(&place.join(name))?;
         }
         let key = random_text("key")?;
-        let model = start_model(row, &place)?;
+        let mint = Mint::of(row, random_text("token")?);
+        let model = start_model(row, &place, &mint)?;
         let base_url = match row.endpoint {
             Endpoint::Scripted => Some(match row.scope {
                 FaultScope::Every => model.base_url(row.fault),
@@ -60,9 +65,15 @@ impl CaseSite {
             Endpoint::Dead => Some(dead_address(&place)?),
         };
         write_records(row, &place.join("config"))?;
-        let settings = format!(
-            "schema: cto.harness/v1\nproviders:\n  {PROVIDER}: {{key_env: {KEY_VARIABLE}}}\n"
-        );
+        let provider = match mint.lay_out(&place)? {
+            None => format!("{PROVIDER}: {{key_env: {KEY_VARIABLE}}}"),
+            Some(program) => format!(
+                "{}: {{credential_command: [sh, '{}']}}",
+                row.asked.0,
+                program.display()
+            ),
+        };
+        let settings = format!("schema: cto.harness/v1\nproviders:\n  {provider}\n");
         put(&place.join("config/harness.yaml"), &settings, 0o600)?;
         let env = environment(row, &place, options, (&key, base_url.as_deref()));
         let env = match row.way {
@@ -98,17 +109,27 @@ impl CaseSite {
             let rest = url.strip_prefix("http://").unwrap_or(url);
             rest.split('/').next().unwrap_or(rest).to_owned()
         };
+        let secrets = base_url.iter().map(address).chain([key]);
+        let secrets = secrets.chain([mint.word()]);
         Ok(Self {
             harness,
             request,
-            hidden: base_url.iter().map(address).chain([key]).collect(),
+            hidden: secrets.collect(),
+            replaced: lay_out_own_program(row, &place, options)?,
             _model: model,
         })
     }
 
     pub(super) fn run(self, stop: &StopToken) -> Result<Seen, SiteError> {
-        let result = self.harness.run(&self.request, stop, &mut |_| {});
+        let mut replaced = Ok(());
+        let result = self.harness.run(&self.request, stop, &mut |event| {
+            if let (Some(path), EventType::PlanUpdated) = (&self.replaced, event.kind.event_type())
+            {
+                replaced = take_the_place_of(path);
+            }
+        });
         let result = result.map_err(Box::new)?;
+        replaced?;
         Ok(Seen {
             pack: result.pack,
             trusted: self.harness.config.trusted.clone(),
@@ -117,17 +138,56 @@ impl CaseSite {
     }
 }
 
-fn start_model(row: &Row, place: &Path) -> Result<ScriptedModel, SiteError> {
+fn start_model(row: &Row, place: &Path, mint: &Mint) -> Result<ScriptedModel, SiteError> {
     let options = ScriptedOptions {
         script: model_script(row.script),
         fault: row.fault,
         scope: row.scope,
         record: None,
     };
-    ScriptedModel::start(0, options).map_err(|source| SiteError::Make {
+    let started = ScriptedModel::start_refusing(0, options, mint.refused());
+    started.map_err(|source| SiteError::Make {
         path: place.join("model"),
         source,
     })
+}
+
+/// A file of the row's own in the place of the program, where it needs one.
+fn lay_out_own_program(
+    row: &Row,
+    place: &Path,
+    options: &Options,
+) -> Result<Option<PathBuf>, SiteError> {
+    let path = program_path(row, place);
+    match row.program {
+        Program::NotExecutable => put(&path, "#!/bin/sh\n", 0o600).map(|()| None),
+        Program::Replaced => match fs::copy(&options.program, &path) {
+            Ok(_) => Ok(Some(path)),
+            Err(source) => Err(SiteError::Make { path, source }),
+        },
+        Program::Double(_) | Program::Absent | Program::ShellFunction => Ok(None),
+    }
+}
+
+/// Puts another program there, as an installer does.
+fn take_the_place_of(path: &Path) -> Result<(), SiteError> {
+    let other = path.with_extension("new");
+    put(
+        &other,
+        "#!/bin/sh\necho 'Usage: ca <command> [options]'\n",
+        0o700,
+    )?;
+    fs::rename(&other, path).map_err(|source| SiteError::Make {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn program_path(row: &Row, place: &Path) -> PathBuf {
+    match double_name(row) {
+        Some(name) => directory_of(place).join(name),
+        None => place.join(doubles::file_name(Lane::Case, None)),
+    }
 }
 
 /// An address where nobody listens any more.
@@ -147,8 +207,8 @@ fn environment(
     (key, base_url): (&str, Option<&str>),
 ) -> Environment {
     let path = options.env.get("PATH").unwrap_or(PATH_DEFAULT);
-    let name = double_name(row).unwrap_or_else(|| "absent".to_owned());
-    let program = directory_of(place).join(name);
+    let program = program_path(row, place).display().to_string();
+    let is_function = matches!(row.program, Program::ShellFunction);
     let lane = Lane::Case;
     let named = [
         (Some("PATH".to_owned()), Some(path.to_owned())),
@@ -157,7 +217,15 @@ fn environment(
         (lane.stage_gate(), Some("2".to_owned())),
         (
             Some("CTO_HARNESS_CASE_BIN".to_owned()),
-            Some(program.display().to_string()),
+            (!is_function).then_some(program),
+        ),
+        (
+            Some("BASH_FUNC_ca%%".to_owned()),
+            is_function.then(|| "() { command true; }".to_owned()),
+        ),
+        (
+            lane.auth_bridge(),
+            (row.login != Login::Variable).then(|| "1".to_owned()),
         ),
         (lane.model_provider(), Some(row.asked.0.to_owned())),
         (lane.model(), Some(row.asked.1.to_owned())),

@@ -38,6 +38,9 @@ pub(crate) fn phase_blockers(words: &PipelineWords) -> Vec<Blocker> {
             EventFileFault::Rewritten => "what it wrote about its phases was cut or replaced",
             EventFileFault::Unreadable => "what it wrote about its phases can't all be read",
             EventFileFault::Several => "there is more than one file about its phases",
+            EventFileFault::Contradicted => {
+                "what it wrote about its phases is not what its model answered"
+            }
         };
         return failed(&format!("event file {fault}"), why.to_owned());
     }
@@ -80,6 +83,9 @@ pub(super) fn rejection(words: &PipelineWords) -> Option<Blocker> {
 }
 
 fn reason(end: &PhaseWords) -> Option<String> {
+    if !end.is_against() {
+        return None;
+    }
     if end.critical > 0 {
         return Some(format!("{} critical findings", end.critical));
     }

@@ -1,7 +1,7 @@
 //! The lane `case`, run for real with a small program in the place of `ca`: confined, followed, judged and sealed.
 
 use cto_contract::blocker::BlockerCode;
-use cto_contract::model_script::{FaultScope, ModelFault, ModelScript, ScriptSchema};
+use cto_contract::model_script::{FaultScope, ModelFault, ModelScript, ScriptSchema, ScriptStep};
 use cto_contract::words::{Lane, Stage};
 use cto_egress::{ScriptedModel, ScriptedOptions};
 use cto_sandbox::StopToken;
@@ -27,6 +27,12 @@ cd "$(sed -n 's/.*"path": "\(.*\)".*/\1/p' "$CASE_DATA_DIR/projects.json")"
 events=.case/$id/events
 mkdir -p "$events"
 tell() { printf '%s\n' "$1" >> "$events/run-1.jsonl"; }
+ask() { python3 -c 'import json, os, sys, urllib.request as u
+at = json.load(open(os.environ["PI_CODING_AGENT_DIR"] + "/models.json"))["providers"]["openai"]["baseUrl"]
+bash = {"name": "bash", "parameters": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}}
+body = {"model": "qwen3.6-35b-a3b", "messages": [{"role": "user", "content": "name: " + sys.argv[1]}],
+        "tools": [{"type": "function", "function": bash}]}
+u.urlopen(u.Request(at + "/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"})).read()' "$1"; }
 end() { tell "{\"event\":\"phase_end\",\"phase\":\"$1\",\"outcome\":\"completed\",\"result\":{\"status\":\"completed\"$2}}"; }
 tell '{"event":"phase_start","phase":"implement"}'
 echo new > a.txt
@@ -35,8 +41,11 @@ git commit -q -m work
 [ "$(git diff --name-only main)" = a.txt ]
 [ "$(git merge-base HEAD main)" = "$(git rev-parse HEAD~1)" ]
 ca --help > /dev/null
+ask implementer
 end implement ''
+ask verifier
 end verify ''
+ASK
 REVIEW
 tell '{"event":"pipeline_end","outcome":"failed","failedAgent":"closer"}'
 LAST
@@ -73,12 +82,13 @@ fn private(path: &std::path::Path) {
     private.mode(0o700).create(path).unwrap();
 }
 
-/// It answers the question before the start; the program itself asks nothing.
-fn answering_model() -> ScriptedModel {
+/// Every role that asks gets a good result.
+fn content_model() -> ScriptedModel {
+    let result = "<<<AGENT_RESULT\n{\"status\":\"completed\"}\nAGENT_RESULT>>>";
     let options = ScriptedOptions {
         script: ModelScript {
             schema: ScriptSchema,
-            steps: Vec::new(),
+            steps: vec![ScriptStep::Finish(result.to_owned())],
             scenes: Vec::new(),
         },
         fault: ModelFault::Ok,
@@ -88,12 +98,20 @@ fn answering_model() -> ScriptedModel {
     ScriptedModel::start(0, options).unwrap()
 }
 
-/// Runs the program with these lines in it.
+/// Runs the program with these lines in it; its reviewer asks its model.
 fn run(place: &std::path::Path, review: &str, last: &str) -> RunResult {
+    run_asking(place, "ask reviewer", review, last)
+}
+
+/// Runs the program with these lines in it.
+fn run_asking(place: &std::path::Path, ask: &str, review: &str, last: &str) -> RunResult {
     let program = place.join("bin/ca");
     put(
         &program,
-        &PROGRAM.replace("REVIEW", review).replace("LAST", last),
+        &PROGRAM
+            .replace("ASK", ask)
+            .replace("REVIEW", review)
+            .replace("LAST", last),
     );
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&program, executable).unwrap();
@@ -109,7 +127,7 @@ fn run(place: &std::path::Path, review: &str, last: &str) -> RunResult {
     );
     put(&place.join("config/model.yaml"), MODEL_RECORD);
     put(&place.join("config/decision.yaml"), DECISION_RECORD);
-    let model = answering_model();
+    let model = content_model();
     let pairs = [
         ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
         ("HOME", place.display().to_string()),
@@ -183,5 +201,18 @@ fn its_own_reviewer_can_only_refuse() {
     assert_eq!(
         blockers(GOOD, "rm -r .case"),
         [failed("event file missing")]
+    );
+}
+
+#[test]
+fn a_review_that_nobody_asked_the_model_for_is_none() {
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    let result = run_asking(place.path(), ":", GOOD, "");
+    let blockers = result.report.verdict.blockers.iter();
+    let blockers: Vec<(BlockerCode, &str)> =
+        blockers.map(|b| (b.code, b.subject.as_str())).collect();
+    assert_eq!(
+        blockers,
+        [(BlockerCode::BackendFailed, "event file contradicted")]
     );
 }

@@ -86,6 +86,8 @@ fn a_file_that_is_not_there_cut_replaced_joined_or_huge_is_not_relied_on() {
         std::fs::rename(d.join("new"), d.join("run-1.jsonl")).unwrap();
     });
     assert_eq!(replaced, ("one\n".to_owned(), vec![Rewritten]));
+    let overwritten = heard(one, |d| put(&d.join("run-1.jsonl"), "two\nmore\n"));
+    assert_eq!(overwritten.1, [Rewritten]);
     let deleted = heard(one, |d| {
         std::fs::remove_file(d.join("run-1.jsonl")).unwrap()
     });

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use cto_agent::{Act, Ending, Note, PlainLines};
 use cto_contract::artifact::{FreshnessSource, SANDBOX_PROOF};
 use cto_contract::event::{
-    BackendActivity, BackendFinished, BackendStarted, BackendStop, BackendText, EventKind,
-    EventType, ModelTraffic, OutputCapped, Step,
+    BackendActivity, BackendFinished, BackendStarted, BackendStop, BackendText, EventFileFault,
+    EventKind, EventType, ModelTraffic, OutputCapped, Step,
 };
 use cto_contract::lanes;
 use cto_contract::plan::SandboxPlan;
@@ -149,7 +149,7 @@ fn launch(
         followed.map(|file| GrowingFile::new(file, &prepared.room, &run.secrets, &run.places));
     let egress = permission
         .model
-        .map(|way| RefCell::new(Egress::new(way, run)));
+        .map(|way| RefCell::new(Egress::new(way, run, planned.lane_plan.overhear.as_ref())));
     let mut supervision = Supervision::begin(run, prepared);
     let stop = run.stop.clone();
     let mut stderr_lines = PlainLines::default();
@@ -229,6 +229,12 @@ fn launch(
     let ended_for = supervision.ended_for;
     let ended = egress.map(|egress| egress.into_inner().finish());
     let rest = followed.map(|file| file.finish(dialogue.as_mut()));
+    if let Some(passed) = ended.as_ref().and_then(|ended| ended.passed.as_ref()) {
+        passed.answers().for_each(|said| dialogue.overhear(&said));
+        if !passed.has_all_answers() {
+            dialogue.distrust(EventFileFault::Contradicted);
+        }
+    }
     let ending = dialogue.finish();
     let rest = rest.into_iter().flatten().filter_map(|act| match act {
         Act::Note(said) => Some(said),

@@ -4,9 +4,10 @@ use std::io;
 use std::net::TcpListener;
 use std::time::Duration;
 
+use cto_agent::{ModelAnswer, OverheardAnswers};
 use cto_contract::artifact::FreshnessSource;
 use cto_contract::event::{Cost, ModelTraffic, Step};
-use cto_egress::{BudgetName, Deadlines, Forwarder, Standing, Terms, Traffic, amount};
+use cto_egress::{BudgetName, Deadlines, Forwarder, Marks, Standing, Terms, Traffic, amount};
 use cto_rules::verdicts::LimitFact;
 
 use crate::model::{self, Opened, Priced};
@@ -25,7 +26,11 @@ pub(super) struct Egress {
 }
 
 impl Egress {
-    pub(super) fn new(opened: Opened, run: &OpenRun<'_>) -> Self {
+    pub(super) fn new(
+        opened: Opened,
+        run: &OpenRun<'_>,
+        overhears: Option<&OverheardAnswers>,
+    ) -> Self {
         let (lane, limits) = (run.request.lane, &run.limits.limits);
         let pair = run.pair.as_ref();
         let priced = pair.and_then(|p| model::priced(run.harness, &p.provider, &p.model));
@@ -36,6 +41,11 @@ impl Egress {
                 model: run.pair.as_ref().map(|pair| pair.model.clone()),
                 budget: model::budget(limits),
                 prices: priced.as_ref().map(|priced| priced.prices),
+                overhears: overhears.map(|wanted| Marks {
+                    opens: wanted.opens.clone(),
+                    closes: wanted.closes.clone(),
+                    askers: wanted.askers.clone(),
+                }),
                 deadlines: deadlines(limits),
             },
             priced,
@@ -84,6 +94,21 @@ pub(super) struct Passed {
     traffic: Traffic,
     cost: Option<Cost>,
     pinned_model: Option<String>,
+}
+
+impl Passed {
+    /// What the model answered where the lane wanted to know.
+    pub(super) fn answers(&self) -> impl Iterator<Item = ModelAnswer> + '_ {
+        self.traffic.passages.iter().map(|passage| ModelAnswer {
+            asker: passage.asker.clone(),
+            text: passage.text.clone(),
+        })
+    }
+
+    /// Whether all of them are there.
+    pub(super) fn has_all_answers(&self) -> bool {
+        self.traffic.passages_dropped == 0
+    }
 }
 
 /// A provider is silent after a quarter of the time that the backend has, and after half a minute at most.

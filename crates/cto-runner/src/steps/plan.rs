@@ -1,5 +1,6 @@
 //! The launch plan: everything that will be in force, recorded before anything starts.
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -20,7 +21,7 @@ use cto_evidence::canonical::{digest_of, hash_reader, sha256, to_canonical};
 use cto_rules::paths::is_steering;
 use cto_rules::programs::ProgramProblem;
 use cto_rules::verdicts::Fault;
-use cto_sandbox::{Endpoint, LaunchRequest, MemoryHold, Stdin};
+use cto_sandbox::{Access, Bind, Endpoint, LaunchRequest, MemoryHold, Stdin};
 
 use crate::adapters;
 use crate::checks::to_os;
@@ -421,10 +422,31 @@ fn launch_request(
     let mut request = room
         .request(name, argv, to_os(plan.env.clone()), limits)
         .map_err(|e| StepError::not_written("$WORKSPACE", &e))?;
+    if room.can_bind() {
+        request.binds.extend(read_only_binds(&plan.read_only, room));
+    }
     if let WorkingDirectory::Scratch(below) = &plan.working_directory {
         request.cwd = Path::new(&room.places().scratch).join(below);
     }
     Ok(request)
+}
+
+/// Binds that keep files of scratch as they are: each file is seen read-only, and each directory above it is a mount of its
+/// own, so that it can't be moved aside for another one.
+fn read_only_binds(files: &[String], room: &Room) -> Vec<Bind> {
+    let (outside, inside) = (room.own_scratch(), room.places().scratch);
+    let bind = |below: &Path, access| Bind {
+        from: outside.join(below),
+        at: Path::new(&inside).join(below),
+        access,
+    };
+    let files: Vec<&Path> = files.iter().map(Path::new).collect();
+    let above = files.iter().flat_map(|file| file.ancestors().skip(1));
+    let above: BTreeSet<&Path> = above.filter(|dir| !dir.as_os_str().is_empty()).collect();
+    // In the order of their names a directory comes before what is in it.
+    let directories = above.into_iter().map(|dir| bind(dir, Access::Writable));
+    let files = files.iter().map(|file| bind(file, Access::ReadOnly));
+    directories.chain(files).collect()
 }
 
 /// The command line in words that fit any machine.

@@ -40,6 +40,10 @@ impl Journal {
         if quirks.contains(&Quirk::TwoEventFiles) {
             files.push(events(&uuid(&random()?)));
         }
+        // Once: a directory that goes away ends the program.
+        for file in &files {
+            make_directory_above(file)?;
+        }
         Ok(Self {
             run_id,
             repository: settings.repository.clone(),
@@ -75,7 +79,6 @@ impl Journal {
         self.sequence += 1;
         let line = stamp(event, &self.now(), self.sequence, &self.run_id);
         for path in &self.files {
-            make_directory_above(path)?;
             let mut file = File::options().append(true).create(true).open(path)?;
             file.write_all(format!("{line}\n").as_bytes())?;
         }

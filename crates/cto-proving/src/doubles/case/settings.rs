@@ -25,7 +25,7 @@ pub(super) struct Settings {
     pub(super) repository: PathBuf,
     pub(super) test_command: String,
     pub(super) scratch: PathBuf,
-    config: Value,
+    config_file: PathBuf,
     models: Value,
     keys: Vec<&'static str>,
 }
@@ -70,7 +70,7 @@ impl Settings {
             repository: path.unwrap_or(".").into(),
             test_command: test.unwrap_or("true").to_owned(),
             scratch: env.get("TMPDIR").unwrap_or("/tmp").into(),
-            config,
+            config_file: data.join("config.json"),
             models: read_json(&pi_directory(env).join("models.json")).unwrap_or(Value::Null),
             keys: KEYS
                 .iter()
@@ -80,14 +80,10 @@ impl Settings {
         })
     }
 
-    /// The model of a role. One that no list names ends the program in the middle of its work.
+    /// The model of a role, read anew for each of them. One that no list names ends the program in the middle of its work.
     pub(super) fn model_of(&self, role: Role) -> Result<RoleModel, String> {
-        let entry = |name: &str| {
-            self.config
-                .get("models")?
-                .get(name)
-                .filter(|e| e.is_object())
-        };
+        let config = read_json(&self.config_file).unwrap_or(Value::Null);
+        let entry = |name: &str| config.get("models")?.get(name).filter(|e| e.is_object());
         let entry = entry(role.agent()).or_else(|| entry("default"));
         let named = |name: &str, usual: &str| {
             let named = entry.and_then(|entry| entry.get(name)?.as_str());
