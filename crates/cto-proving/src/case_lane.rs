@@ -1,9 +1,12 @@
 //! The lane `case` proven with its double: every check of its adapter, and every fault that its model, its roles and its
 //! program can have. Each is one real run through the usual way, judged from its sealed pack.
 
+mod checks;
 mod document;
+mod faults;
 mod judge;
 mod login;
+mod promised;
 mod rows;
 mod script;
 mod site;
@@ -18,8 +21,10 @@ use cto_contract::outputs::{
 use cto_runner::Environment;
 use cto_sandbox::{Launcher, StopToken};
 
+pub use checks::ADAPTER_CHECKS;
 pub use document::document;
-pub use rows::{ADAPTER_CHECKS, FAULTS, Row, Started};
+pub use faults::FAULTS;
+pub use rows::{Row, Started};
 
 use crate::failures::{ValidateError, make_directory};
 use crate::pool::{Ended, work_off};

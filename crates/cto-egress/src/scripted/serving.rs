@@ -62,18 +62,19 @@ impl<'s> Visit<'s> {
         let (by_path, asked) = heard::route(&request.method, &request.target);
         let (fault, scope) = by_path.unwrap_or((self.served.fault, self.served.scope));
         let tools = tool::tool_names(&request.body);
+        let is_refused = |key: &String| self.served.refused_keys.contains(key);
         let fault = match scope {
             FaultScope::AtWork if tools.is_empty() => ModelFault::Ok,
-            FaultScope::AtWork | FaultScope::Every => fault,
+            FaultScope::AtWork | FaultScope::Every => {
+                match request.key.as_ref().is_some_and(is_refused) {
+                    true => ModelFault::Unauthorized,
+                    false => fault,
+                }
+            }
         };
         self.record(&request, (fault, asked), &tools)?;
         if request.wants_upgrade {
             return self.send(426, "text/plain", b"plain HTTP only\n");
-        }
-        let is_refused = |key: &String| self.served.refused_keys.contains(key);
-        if let (Asked::Answer(words), true) = (asked, request.key.as_ref().is_some_and(is_refused))
-        {
-            return self.answer(words, ModelFault::Unauthorized, &request);
         }
         match asked {
             Asked::Nothing => self.send(

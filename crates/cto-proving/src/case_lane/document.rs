@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use cto_contract::blocker::Moment;
 use cto_contract::words::RunStatus;
 
-use super::rows::{ADAPTER_CHECKS, FAULTS, Row, Started};
+use super::checks::ADAPTER_CHECKS;
+use super::faults::FAULTS;
+use super::rows::{Row, Started};
 
 const HEAD: &str = "\
 # What becomes of a run of Case

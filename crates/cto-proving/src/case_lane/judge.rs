@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use cto_contract::artifact::{REPORT_JSON, REQUIRED};
+use cto_contract::artifact::{EVENTS, PATCH, REPORT_JSON, REQUIRED};
 use cto_contract::blocker::{BlockerCode, Moment};
 use cto_contract::report::Report;
-use cto_contract::words::{Lane, MutationMode, RunStatus, Stage};
+use cto_contract::words::{Lane, RunStatus, Stage};
 use cto_evidence::verify::{VerifyOptions, name_in_path, verify};
 
+use super::promised::promised;
 use super::rows::{Row, Started};
 use super::site::Seen;
 
@@ -28,6 +29,7 @@ pub(super) fn judge(row: &Row, seen: &Seen) -> Result<Judged, String> {
     errors.extend(artifacts(row, &seen.pack));
     errors.extend(agreement(&report));
     errors.extend(exposed(&seen.pack, &seen.hidden));
+    errors.extend(untouched(&report, &seen.pack));
     let options = VerifyOptions {
         trusted: seen.trusted.clone(),
         asked_name: name_in_path(&seen.pack),
@@ -87,7 +89,12 @@ fn verdict(row: &Row, report: &Report) -> Vec<String> {
         .blockers
         .first()
         .map(|b| b.failure_reason(Lane::Case));
-    if verdict.failure_reason != reason {
+    let is_promised = match (row.blocker, &verdict.failure_reason) {
+        (None, None) => true,
+        (Some(code), Some(told)) => promised(code).reason.holds(told),
+        (None, Some(_)) | (Some(_), None) => false,
+    };
+    if verdict.failure_reason != reason || !is_promised {
         wrong.push(format!("failure_reason is {:?}", verdict.failure_reason));
     }
     wrong
@@ -98,7 +105,10 @@ fn artifacts(row: &Row, pack: &Path) -> Vec<String> {
     let marker = row
         .blocker
         .and_then(|code| code.row().marker_path(Lane::Case));
-    let needed = REQUIRED.iter().map(|name| (*name).to_owned()).chain(marker);
+    let promised = row.blocker.and_then(|code| promised(code).marker);
+    let markers = marker.into_iter().chain(promised.map(str::to_owned));
+    let needed = REQUIRED.iter().map(|name| (*name).to_owned());
+    let needed = needed.chain(markers);
     let missing = needed.filter(|name| !pack.join(name).is_file());
     let mut wrong: Vec<String> = missing.map(|name| format!("`{name}` is missing")).collect();
     for (file, text) in row.shows {
@@ -114,9 +124,16 @@ fn artifacts(row: &Row, pack: &Path) -> Vec<String> {
 /// Mode and scope of a run say the same, also of one that was refused.
 fn agreement(report: &Report) -> Vec<String> {
     let authority = &report.authority;
-    let is_agreed = authority.mutation_mode == MutationMode::CopiedFixture
-        && authority.stage == Stage::FIXTURE
-        && authority.allowed_mutation_scope == Stage::FIXTURE.scope();
+    let stage = authority.stage;
+    let first = report.verdict.blockers.first().map(|b| b.code);
+    // What no stage was permitted for has none of both.
+    let of = match first {
+        Some(BlockerCode::StageGateMissing) => Stage::FIRST,
+        Some(_) | None => stage,
+    };
+    let is_agreed = stage == Stage::FIXTURE
+        && authority.mutation_mode == of.mode()
+        && authority.allowed_mutation_scope == of.scope();
     match is_agreed {
         true => Vec::new(),
         false => vec![format!(
@@ -124,6 +141,28 @@ fn agreement(report: &Report) -> Vec<String> {
             authority.mutation_mode, authority.allowed_mutation_scope, authority.stage
         )],
     }
+}
+
+/// A run whose program was never started shows that nothing of it happened.
+fn untouched(report: &Report, pack: &Path) -> Vec<String> {
+    if report.backend.case_process_started {
+        return Vec::new();
+    }
+    let read = |name: &str| fs::read_to_string(pack.join(name)).unwrap_or_default();
+    let log = read(EVENTS);
+    let mut wrong = Vec::new();
+    for started in ["\"type\":\"backend.started\"", "\"type\":\"patch.applied\""] {
+        if log.contains(started) {
+            wrong.push(format!("nothing was started, and the log has {started}"));
+        }
+    }
+    if !read(PATCH).is_empty() {
+        wrong.push("nothing was started, and there is a patch".to_owned());
+    }
+    if report.change.allowed_writes_passed.is_some() || report.checks.tests_passed.is_some() {
+        wrong.push("what was not looked at is not null".to_owned());
+    }
+    wrong
 }
 
 /// Files that tell where the model is, or what opens it, plainly or encoded.

@@ -1,4 +1,4 @@
-//! All rows: what of the site differs, and what the pack must show. All of it is data.
+//! What a row is: what of the site differs, and what the pack must show. All of it is data.
 
 use cto_contract::blocker::{BlockerCode as Code, Moment};
 use cto_contract::model_script::{FaultScope, ModelFault};
@@ -29,6 +29,7 @@ pub struct Row {
     pub(crate) asked: (&'static str, &'static str),
     pub(crate) way: Way,
     pub(crate) login: Login,
+    pub(crate) gates: Gates,
     pub(crate) timeout_seconds: u64,
     /// What refuses the run; none for one that must pass.
     pub blocker: Option<Code>,
@@ -91,6 +92,8 @@ pub(crate) enum Admission {
     Invalid,
     /// It admits the pair that is asked for, whichever.
     OfAsked,
+    /// It admits the model, and nobody decided for its provider.
+    Undecided,
 }
 
 /// Where the key of the model comes from.
@@ -104,6 +107,20 @@ pub(crate) enum Login {
     RefusedOnce,
 }
 
+/// What the environment opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gates {
+    Open,
+    /// The lane is not allowed.
+    Closed,
+    /// It is allowed by another word than `1`.
+    ByAnotherWord,
+    /// No stage is permitted.
+    WithoutStage,
+    /// Another stage is permitted.
+    AtAnotherStage,
+}
+
 /// How the run is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -111,7 +128,7 @@ pub(crate) enum Way {
     QwenLoop,
 }
 
-const PASS: Row = Row {
+pub(super) const PASS: Row = Row {
     name: "",
     situation: "",
     program: Program::Double(&[]),
@@ -126,6 +143,7 @@ const PASS: Row = Row {
     asked: (PROVIDER, MODEL),
     way: Way::Run,
     login: Login::Variable,
+    gates: Gates::Open,
     timeout_seconds: 90,
     blocker: None,
     companions: &[],
@@ -135,465 +153,25 @@ const PASS: Row = Row {
     shows: &[],
 };
 
-const BLOCKED: Row = Row {
+pub(super) const BLOCKED: Row = Row {
     fault_class: FaultClass::Environment,
     started: Started::No,
     ..PASS
 };
 
 /// A role of the agent's own refuses or breaks the protocol.
-const REJECTED: Row = Row {
+pub(super) const REJECTED: Row = Row {
     blocker: Some(Code::ReviewerRejected),
     fault_class: FaultClass::Agent,
     ..PASS
 };
 
 /// The keys of a login, by the bridge.
-const BRIDGED: Row = Row {
+pub(super) const BRIDGED: Row = Row {
     asked: ("openai-codex", "gpt-5.5"),
     admission: Admission::OfAsked,
     ..PASS
 };
 
 /// A decision is for an admitted pair.
-const UNDECIDED: &[Code] = &[Code::ProviderDecisionMissing];
-
-const BOTH_PROVIDERS: &[(&str, &str)] = &[
-    ("report.json", "\"case_model_provider\": \"qwen-local\""),
-    ("report.json", "\"case_runtime_model_provider\": \"openai\""),
-    (
-        "report.json",
-        "\"case_model_admission_status\": \"admitted\"",
-    ),
-    (
-        "trace.jsonl",
-        "provider qwen-local, model qwen3.6-35b-a3b, runtime provider openai",
-    ),
-    (
-        "backend/case-runtime-provider.txt",
-        "admitted provider: qwen-local\nadmitted model: qwen3.6-35b-a3b\nruntime provider: openai\n",
-    ),
-    ("backend/case-data/config.json", "\"qwen-local\""),
-];
-
-const SHAPE: &[(&str, &str)] = &[
-    ("report.json", "\"run\""),
-    ("report.json", ".task.json\""),
-    ("report.json", "\"unattended\""),
-    ("task-contract.json", "r1-string-slugify"),
-    ("backend/case-data/pi-agent/auth.json", "{}"),
-    ("backend/case-data/pi-agent/models.json", "<removed>"),
-];
-
-/// The checks of the adapter.
-pub const ADAPTER_CHECKS: &[Row] = &[
-    Row {
-        name: "command_shape_and_task_contract",
-        situation: "a good run, started in the one shape with a task of its own",
-        shows: SHAPE,
-        ..PASS
-    },
-    Row {
-        name: "missing_provider_blocks",
-        situation: "the program is not there",
-        program: Program::Absent,
-        blocker: Some(Code::ProviderUnavailable),
-        ..BLOCKED
-    },
-    Row {
-        name: "provider_timeout_fail_closed",
-        situation: "a command of the agent never ends",
-        script: Script {
-            work: Work::SleepsFirst,
-            ..PASS.script
-        },
-        timeout_seconds: 6,
-        blocker: Some(Code::Timeout),
-        fault_class: FaultClass::Environment,
-        ..PASS
-    },
-    Row {
-        name: "model_provider_gate_blocks",
-        situation: "no record admits a model",
-        admission: Admission::Absent,
-        blocker: Some(Code::ModelNotAdmitted),
-        companions: UNDECIDED,
-        fault_class: FaultClass::Operator,
-        ..BLOCKED
-    },
-    Row {
-        name: "model_admission_mismatch_blocks",
-        situation: "the record admits another model",
-        admission: Admission::OfAnother,
-        blocker: Some(Code::ModelAdmissionMismatch),
-        companions: UNDECIDED,
-        fault_class: FaultClass::Operator,
-        ..BLOCKED
-    },
-    Row {
-        name: "model_admission_invalid_blocks",
-        situation: "the record can't be read",
-        admission: Admission::Invalid,
-        blocker: Some(Code::ModelAdmissionInvalid),
-        companions: UNDECIDED,
-        fault_class: FaultClass::Operator,
-        ..BLOCKED
-    },
-    Row {
-        name: "openai_codex_auth_gap_blocks",
-        situation: "openai-codex is asked for and its bridge is not switched on",
-        asked: ("openai-codex", "gpt-5.5"),
-        admission: Admission::OfAsked,
-        blocker: Some(Code::ProviderAuthUnavailable),
-        ..BLOCKED
-    },
-    Row {
-        name: "local_provider_config_missing_blocks",
-        situation: "nobody says where the model is",
-        endpoint: Endpoint::Unset,
-        blocker: Some(Code::LocalProviderConfigMissing),
-        ..BLOCKED
-    },
-    Row {
-        name: "local_provider_reasoning_only_blocks",
-        situation: "the model only thinks",
-        fault: ModelFault::ReasoningOnly,
-        blocker: Some(Code::ProviderReasoningOnly),
-        ..BLOCKED
-    },
-    Row {
-        name: "local_provider_delayed_content_allows_case",
-        situation: "the answers come a few bytes at a time",
-        fault: ModelFault::Drip,
-        ..PASS
-    },
-    Row {
-        name: "qwen_local_openai_compat_allows_case",
-        situation: "qwen-local is admitted, and Case knows it as openai",
-        shows: BOTH_PROVIDERS,
-        ..PASS
-    },
-    Row {
-        name: "agent_protocol_failure_classified",
-        situation: "a role ends without its envelope, from a build that ends with 1 then",
-        program: Program::Double(&[Quirk::ExitOne]),
-        script: Script {
-            work: Work::NoEnvelope,
-            ..PASS.script
-        },
-        blocker: Some(Code::AgentProtocolFailed),
-        fault_class: FaultClass::Agent,
-        ..PASS
-    },
-    Row {
-        name: "lifecycle_supervision_accepts_committed_diff",
-        situation: "everything is done and committed, and the program stays",
-        program: Program::Double(&[Quirk::Lingers]),
-        shows: &[
-            ("report.json", "\"backend_completion\": \"harness\""),
-            ("backend/provider-lifecycle-harness-completed.txt", ""),
-        ],
-        ..PASS
-    },
-    Row {
-        name: "lifecycle_timeout_after_valid_patch_fails",
-        situation: "the change is committed, and then time runs out",
-        script: Script {
-            work: Work::SleepsAfterCommit,
-            ..PASS.script
-        },
-        timeout_seconds: 8,
-        blocker: Some(Code::LifecycleTimeoutAfterValidPatch),
-        fault_class: FaultClass::Agent,
-        ..PASS
-    },
-    Row {
-        name: "qwen_loop_hides_endpoint",
-        situation: "the loop of Qwen, whose pack never tells where the model is",
-        way: Way::QwenLoop,
-        shows: BOTH_PROVIDERS,
-        ..PASS
-    },
-    Row {
-        name: "no_secret_in_artifacts",
-        situation: "an agent that prints its whole environment and its config",
-        script: Script {
-            work: Work::TellsEverything,
-            ..PASS.script
-        },
-        ..PASS
-    },
-];
-
-/// The model answers the question before the start, and fails Case at work.
-const fn model(name: &'static str, situation: &'static str, fault: ModelFault, code: Code) -> Row {
-    Row {
-        name,
-        situation,
-        fault,
-        scope: FaultScope::AtWork,
-        // A provider is silent after a quarter of it.
-        timeout_seconds: 20,
-        blocker: Some(code),
-        started: Started::Yes,
-        ..BLOCKED
-    }
-}
-
-/// What Case, its roles and its model do wrong, and what comes of it.
-pub const FAULTS: &[Row] = &[
-    Row {
-        name: "missing-envelope",
-        situation: "the implementer says no result",
-        script: Script {
-            work: Work::NoEnvelope,
-            ..PASS.script
-        },
-        blocker: Some(Code::AgentProtocolFailed),
-        fault_class: FaultClass::Agent,
-        ..PASS
-    },
-    Row {
-        name: "rejects-softly",
-        situation: "the reviewer fails a soft category to the end; Case says `completed`",
-        script: Script {
-            review: Review::FailsSoftCategory,
-            ..PASS.script
-        },
-        ..REJECTED
-    },
-    Row {
-        name: "rejects-hard",
-        situation: "the reviewer fails a hard category",
-        script: Script {
-            review: Review::FailsHardCategory,
-            ..PASS.script
-        },
-        ..REJECTED
-    },
-    Row {
-        name: "rejects-by-finding",
-        situation: "the reviewer finds something critical, in a build that ends with 1 then",
-        program: Program::Double(&[Quirk::ExitOne]),
-        script: Script {
-            review: Review::FindsCritical,
-            ..PASS.script
-        },
-        ..REJECTED
-    },
-    Row {
-        name: "rejects-by-status",
-        situation: "the reviewer's status is `failed`",
-        script: Script {
-            review: Review::Fails,
-            ..PASS.script
-        },
-        ..REJECTED
-    },
-    Row {
-        name: "no-identity",
-        situation: "git knows no author, so nothing is committed: the files count",
-        script: Script {
-            work: Work::WithoutIdentity,
-            ..PASS.script
-        },
-        ..PASS
-    },
-    Row {
-        name: "forged-review",
-        situation: "the agent writes a good review into the event file, and the reviewer rejects",
-        script: Script {
-            work: Work::ForgesEvents,
-            review: Review::FindsCritical,
-        },
-        ..REJECTED
-    },
-    Row {
-        name: "event-file-deleted",
-        situation: "the agent deletes the event file",
-        script: Script {
-            work: Work::DeletesEvents,
-            ..PASS.script
-        },
-        blocker: Some(Code::BackendFailed),
-        fault_class: FaultClass::Agent,
-        ..PASS
-    },
-    Row {
-        name: "event-file-cut",
-        situation: "the agent cuts the event file",
-        script: Script {
-            work: Work::CutsEvents,
-            ..PASS.script
-        },
-        blocker: Some(Code::BackendFailed),
-        fault_class: FaultClass::Agent,
-        ..PASS
-    },
-    Row {
-        name: "event-file-huge",
-        situation: "the agent writes more into the event file than is read",
-        script: Script {
-            work: Work::FloodsEvents,
-            ..PASS.script
-        },
-        blocker: Some(Code::BackendFailed),
-        fault_class: FaultClass::Agent,
-        ..PASS
-    },
-    Row {
-        name: "hidden-review",
-        situation: "a process that the reviewer left writes its rejection out of the event file: the forwarder heard it",
-        program: Program::Double(&[Quirk::Lingers]),
-        script: Script {
-            review: Review::HidesCritical,
-            ..PASS.script
-        },
-        blocker: Some(Code::BackendFailed),
-        perhaps: &[Code::ReviewerRejected],
-        fault_class: FaultClass::Agent,
-        ..PASS
-    },
-    Row {
-        name: "config-edited",
-        situation: "the agent gives the reviewer another model in `config.json`, or tries to",
-        script: Script {
-            work: Work::EditsConfig,
-            ..PASS.script
-        },
-        ..PASS
-    },
-    Row {
-        name: "traps-in-its-state",
-        situation: "the agent leaves links, a pipe and a large log in `.case/`, and a process in a session of its own",
-        script: Script {
-            work: Work::LeavesTraps,
-            ..PASS.script
-        },
-        ..PASS
-    },
-    Row {
-        name: "task-file-edited",
-        situation: "the agent writes another id, repository and status into the task file",
-        script: Script {
-            work: Work::EditsTask,
-            ..PASS.script
-        },
-        ..PASS
-    },
-    Row {
-        name: "no-event-file",
-        situation: "Case writes nothing about its phases",
-        program: Program::Double(&[Quirk::NoEvents]),
-        blocker: Some(Code::BackendFailed),
-        fault_class: FaultClass::Agent,
-        ..PASS
-    },
-    Row {
-        name: "two-event-files",
-        situation: "there are two files about its phases",
-        program: Program::Double(&[Quirk::TwoEventFiles]),
-        blocker: Some(Code::BackendFailed),
-        fault_class: FaultClass::Agent,
-        ..PASS
-    },
-    Row {
-        name: "another-program",
-        situation: "the program of the same name from a registry",
-        program: Program::Double(&[Quirk::NotCase]),
-        blocker: Some(Code::ProviderUnavailable),
-        ..BLOCKED
-    },
-    Row {
-        name: "not-executable",
-        situation: "the program may not be executed",
-        program: Program::NotExecutable,
-        blocker: Some(Code::ProviderUnavailable),
-        ..BLOCKED
-    },
-    Row {
-        name: "shell-function",
-        situation: "`ca` is a function of the caller's shell, and no program",
-        program: Program::ShellFunction,
-        blocker: Some(Code::ProviderUnavailable),
-        ..BLOCKED
-    },
-    Row {
-        name: "replaced",
-        situation: "another program takes its place after its digest was taken",
-        program: Program::Replaced,
-        blocker: Some(Code::ProviderUnavailable),
-        ..BLOCKED
-    },
-    Row {
-        name: "token-expires",
-        situation: "the tokens of a login are over within seconds, and are renewed",
-        login: Login::Expiring,
-        ..BRIDGED
-    },
-    Row {
-        name: "token-refused",
-        situation: "the first token of a login is refused, and renewed",
-        login: Login::RefusedOnce,
-        shows: &[("backend/egress.jsonl", "\"key_renewed\":true")],
-        ..BRIDGED
-    },
-    Row {
-        name: "older-build",
-        situation: "the build without `--version`",
-        program: Program::Double(&[Quirk::OlderBuild]),
-        ..PASS
-    },
-    model(
-        "hang",
-        "the model takes the request and never answers",
-        ModelFault::Hang,
-        Code::Timeout,
-    ),
-    model(
-        "stall",
-        "the model sends the head of an answer and then nothing",
-        ModelFault::Stall,
-        Code::Timeout,
-    ),
-    Row {
-        name: "drip",
-        situation: "the answers come a few bytes at a time",
-        fault: ModelFault::Drip,
-        ..PASS
-    },
-    model(
-        "401",
-        "the key is refused",
-        ModelFault::Unauthorized,
-        Code::ProviderAuthUnavailable,
-    ),
-    model(
-        "500",
-        "the endpoint is broken",
-        ModelFault::ServerError,
-        Code::ProviderUnavailable,
-    ),
-    Row {
-        name: "refused",
-        situation: "nobody listens at the endpoint",
-        endpoint: Endpoint::Dead,
-        blocker: Some(Code::ProviderUnavailable),
-        ..BLOCKED
-    },
-    model(
-        "reasoning-only",
-        "the model only thinks",
-        ModelFault::ReasoningOnly,
-        Code::ProviderReasoningOnly,
-    ),
-    Row {
-        fault_class: FaultClass::Operator,
-        ..model(
-            "another-model",
-            "another model answers",
-            ModelFault::AnotherModel,
-            Code::ModelAdmissionMismatch,
-        )
-    },
-];
+pub(super) const UNDECIDED: &[Code] = &[Code::ProviderDecisionMissing];

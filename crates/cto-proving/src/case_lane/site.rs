@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::Options;
 use super::login::Mint;
-use super::rows::{Admission, Endpoint, Login, MODEL, PROVIDER, Program, Row, Way};
+use super::rows::{Admission, Endpoint, Gates, Login, MODEL, PROVIDER, Program, Row, Way};
 use super::script::model_script;
 use crate::doubles;
 use crate::failures::site::{SiteError, private, put};
@@ -208,13 +208,20 @@ fn environment(
 ) -> Environment {
     let path = options.env.get("PATH").unwrap_or(PATH_DEFAULT);
     let program = program_path(row, place).display().to_string();
+    let (allowed, stage) = match row.gates {
+        Gates::Open => (Some("1"), Some("2")),
+        Gates::Closed => (None, Some("2")),
+        Gates::ByAnotherWord => (Some("true"), Some("2")),
+        Gates::WithoutStage => (Some("1"), None),
+        Gates::AtAnotherStage => (Some("1"), Some("3")),
+    };
     let is_function = matches!(row.program, Program::ShellFunction);
     let lane = Lane::Case;
     let named = [
         (Some("PATH".to_owned()), Some(path.to_owned())),
         (Some("HOME".to_owned()), Some(place.display().to_string())),
-        (lane.gate(), Some("1".to_owned())),
-        (lane.stage_gate(), Some("2".to_owned())),
+        (lane.gate(), allowed.map(str::to_owned)),
+        (lane.stage_gate(), stage.map(str::to_owned)),
         (
             Some("CTO_HARNESS_CASE_BIN".to_owned()),
             (!is_function).then_some(program),
@@ -284,7 +291,9 @@ fn write_records(row: &Row, config: &Path) -> Result<(), SiteError> {
     let (provider, model) = match row.admission {
         Admission::OfAsked => row.asked,
         Admission::OfAnother => (PROVIDER, "another-model"),
-        Admission::Admitted | Admission::Absent | Admission::Invalid => (PROVIDER, MODEL),
+        Admission::Admitted | Admission::Absent | Admission::Invalid | Admission::Undecided => {
+            (PROVIDER, MODEL)
+        }
     };
     let mut record = json!({
         "status": "admitted", "provider": provider, "model": model,
@@ -297,6 +306,9 @@ fn write_records(row: &Row, config: &Path) -> Result<(), SiteError> {
     }
     if row.admission != Admission::Absent {
         put_json(&record_file(config), &record)?;
+    }
+    if row.admission == Admission::Undecided {
+        return Ok(());
     }
     let is_local = row.asked.0 == PROVIDER;
     let (status, class) = match is_local {
