@@ -6,6 +6,7 @@
 mod binary;
 mod decision;
 mod model;
+mod questions;
 mod source;
 mod target;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use crate::words::Lane;
 pub use binary::{BinaryAdmission, BinarySchema, IdentityCheck};
 pub use decision::{DecisionSchema, DecisionStatus, PastDecision, ProviderClass, ProviderDecision};
 pub use model::{ModelAdmission, ModelSchema};
+pub use questions::{AnswerError, FieldQuestion, put_answer, questions};
 pub use source::{ExecutionMode, Registry, SourceAdmission, SourceKind, SourceSchema};
 pub use target::{ForbiddenPath, TargetAdmission, TargetSchema};
 pub use words::{
@@ -116,6 +118,12 @@ impl Admission {
         }
     }
 
+    /// Reads a record of a kind from what it looks like as JSON.
+    pub fn from_value(kind: AdmissionKind, record: &Value) -> Result<Self, DocumentError> {
+        let text = record.to_string();
+        Self::read(kind, "record", text.as_bytes())
+    }
+
     /// The skeleton of a record, which admits nothing.
     pub fn template(kind: AdmissionKind, lane: Lane) -> Self {
         match kind {
@@ -171,6 +179,25 @@ impl Admission {
             Self::Decision(record) => record.lane.to_string(),
             Self::Target(record) => record.target_repository_path.as_str().to_owned(),
         }
+    }
+
+    /// The name of its file: what it is about, in letters that every file system takes. Two records about different things
+    /// may come to the same name.
+    pub fn file_name(&self) -> String {
+        let (what, about) = match self {
+            Self::Source(record) => ("SOURCE-ADMISSION", record.lane.to_string()),
+            Self::Binary(record) => ("BINARY-ADMISSION", record.lane.to_string()),
+            Self::Model(record) => (
+                "MODEL-PROVIDER-ADMISSION",
+                format!("{}-{}", record.provider, record.model),
+            ),
+            Self::Decision(record) => ("PROVIDER-DECISION", record.lane.to_string()),
+            Self::Target(record) => ("TARGET-ADMISSION", record.id().unwrap_or_default()),
+        };
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let about = about.chars().map(|c| if allowed(c) { c } else { '_' });
+        let about: String = about.take(150).collect();
+        format!("{what}.{about}.json")
     }
 
     /// What no type could refuse: fields that contradict each other. The field, and what is wrong with it.

@@ -12,7 +12,7 @@ use crate::ids::{CaseId, DecisionId, Digest};
 use crate::time::Utc;
 use crate::words::{
     AdmissionSeal, EscalationPath, Lane, ModelAdmissionStatus, MutationMode, RiskClass,
-    SourceAdmissionStatus, Stage, UnknownWord,
+    SourceAdmissionStatus, Stage, TargetAdmissionStatus, UnknownWord,
 };
 
 wire_const! {
@@ -35,6 +35,14 @@ wire_enum! {
         RiskClass = "risk_class",
         MutationMode = "mutation_mode",
         Approval = "approval",
+        TargetAdmission = "target_admission",
+        TargetOwnership = "target_ownership",
+        TargetRisk = "target_risk",
+        TargetPaths = "target_paths",
+        TargetActions = "target_actions",
+        TargetApproval = "target_approval",
+        TargetOutcome = "target_outcome",
+        TargetScope = "target_scope",
         Repository = "repository",
         StartTreeClean = "start_tree_clean",
         EvidenceInterface = "evidence_interface",
@@ -90,6 +98,9 @@ pub struct AdmissionsSeen {
     /// Absent for a lane without a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelSeen>,
+    /// Absent where no target is to change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_repository_admission_status: Option<TargetAdmissionStatus>,
     /// The records that let the lane in, in the order of their kinds.
     pub records: Vec<UsedRecord>,
 }
@@ -306,6 +317,7 @@ mod tests {
             let seen = AdmissionsSeen {
                 source_admission_status: SourceAdmissionStatus::NotAdmitted,
                 model: None,
+                target_repository_admission_status: None,
                 records: records.collect(),
             };
             seen.seal()

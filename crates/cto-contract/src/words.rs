@@ -296,6 +296,9 @@ impl Stage {
     /// The first where a change lands, in a repository that is thrown away.
     pub const DISPOSABLE: Self = Self(4);
 
+    /// The first where a change lands in a repository that its owner uses.
+    pub const OWNED: Self = Self(5);
+
     /// The first: gates only, no process.
     pub const FIRST: Self = Self(1);
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use cto_contract::ids::Digest;
 use cto_contract::ledger::{Record, RecordKind};
-use cto_contract::operator::{OperatorStatement, Signed, Statement};
+use cto_contract::operator::{OperatorChange, OperatorStatement, Signed, Statement};
 use cto_contract::words::{Custody, Presence};
 use cto_evidence::signed::{SignedError, check};
-use cto_rules::authority::{AdmissionBook, TrustBook, TrustFault};
+use cto_rules::authority::{AdmissionBook, AdmissionFault, TrustBook, TrustFault};
 use cto_rules::operators::{Counters, OperatorFault, Operators, SignedBy};
 use cto_store::{Found, LedgerTransaction, Store};
 
@@ -28,6 +28,8 @@ pub enum RecordFault {
     Operator(#[from] OperatorFault),
     #[error("it changes the trusted keys as nobody could")]
     Trust(#[from] TrustFault),
+    #[error("it replaces a record as nobody could")]
+    Admission(#[from] AdmissionFault),
     #[error("only the first change of operators takes keys over")]
     TakesOver,
 }
@@ -103,10 +105,8 @@ impl Authority {
                 Ok(self.trust.apply(&signed.statement.keys)?)
             }
             Record::AdmissionChanged(signed) => {
-                let presence = self.take_signature(ledger, signed)?;
-                let statement = signed.statement.clone();
-                self.admissions.apply(seq, statement, presence);
-                Ok(())
+                self.take_signature(ledger, signed)?;
+                Ok(self.admissions.apply(seq, signed)?)
             }
             Record::Genesis(_)
             | Record::RunCreated(_)
@@ -143,6 +143,9 @@ impl Authority {
             presence,
         };
         self.operators.apply(statement, by)?;
+        if statement.change == OperatorChange::Revoke {
+            self.admissions.revoke(&statement.public_key);
+        }
         match (is_first, statement.takes_over.is_empty()) {
             (true, _) => self.trust.take_over(&statement.takes_over),
             (false, true) => {}

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use cto_contract::time::Utc;
 use cto_evidence::canonical::CanonicalError;
 use cto_evidence::signed::SignedError;
-use cto_rules::authority::TrustFault;
+use cto_rules::authority::{AdmissionFault, TrustFault};
 use cto_rules::operators::OperatorFault;
 use cto_rules::signatures::SignatureFault;
 use cto_rules::standing::{LedgerFault, REPAIR, TrustFileFault};
@@ -43,6 +43,8 @@ pub enum LedgerError {
     Operator(#[from] OperatorFault),
     #[error("the change of trusted keys is not accepted")]
     Trust(#[from] TrustFault),
+    #[error("the record is not accepted")]
+    Admission(#[from] AdmissionFault),
     #[error("the statement has no canonical form")]
     Canonical(#[from] CanonicalError),
     #[error("could not keep what is to be signed in `{path}`")]
@@ -75,6 +77,7 @@ impl LedgerError {
             Self::Signature(_) => "signature_invalid",
             Self::Operator(_) => "operator_change_refused",
             Self::Trust(_) => "trust_change_refused",
+            Self::Admission(_) => "record_refused",
             Self::Canonical(_) => "statement_not_encoded",
             Self::Draft { .. } => "draft_not_written",
             Self::DraftChanged { .. } => "draft_changed",
@@ -118,6 +121,7 @@ impl LedgerError {
             Self::Signature(_) => {
                 "sign exactly the bytes that the command named, in namespace cto-approval"
             }
+            Self::Admission(_) => "sign with a key that asks for a person",
             Self::DraftChanged { .. } => "`cto ledger release`, then begin again",
             Self::Checkpoint(_) => {
                 "the decision itself is recorded; mend the place, then `cto ledger checkpoint`"
@@ -153,6 +157,7 @@ impl LedgerError {
             | Self::Signature(_)
             | Self::Operator(_)
             | Self::Trust(_)
+            | Self::Admission(_)
             | Self::DraftChanged { .. } => true,
             Self::Store(_)
             | Self::Forged { .. }

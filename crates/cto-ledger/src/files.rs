@@ -6,8 +6,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use cto_contract::admission::Admission;
 use cto_contract::trust::TrustedKey;
 use cto_evidence::sshsig::NAMESPACE;
+use cto_rules::authority::{AdmissionBook, SignedAdmission};
 use cto_rules::standing::FileState;
 
 use crate::authority::Authority;
@@ -20,8 +22,37 @@ pub const OPERATORS_FILE: &str = "operators.allowed_signers";
 /// Where harness keys are.
 const TRUST: &str = "trust/harness";
 
+/// Where records of admissions are.
+pub const ADMISSIONS: &str = "admissions";
+
+/// The file of each signed record, below the config directory. Names that come to the same are numbered.
+pub fn record_files(book: &AdmissionBook) -> BTreeMap<PathBuf, &SignedAdmission> {
+    let mut files = BTreeMap::new();
+    for signed in book.all() {
+        let statement = &signed.statement;
+        let record = Admission::from_value(statement.admission, &statement.record);
+        let name = record.map_or_else(
+            |_| format!("{}-{}.json", statement.admission, statement.digest.short()),
+            |record| record.file_name(),
+        );
+        let stem = name.trim_end_matches(".json");
+        let again = (2..).map(|n| format!("{stem}-{n}.json"));
+        let mut names = std::iter::once(name.clone()).chain(again);
+        let free = names.find(|name| !files.contains_key(&Path::new(ADMISSIONS).join(name)));
+        files.insert(Path::new(ADMISSIONS).join(free.unwrap_or(name)), signed);
+    }
+    files
+}
+
+/// The bytes of a record's file.
+fn record_bytes(record: &serde_json::Value) -> io::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec_pretty(record)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
 /// Largest file of trust that is read: more differs anyhow.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+const FILE_BYTES_MAX: u64 = 2 << 20;
 
 /// A file of trust that could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +119,10 @@ impl TrustFiles<'_> {
             let bytes = trust_bytes(key).map_err(failed("encode", &path))?;
             files.insert(path, bytes);
         }
+        for (path, signed) in record_files(&authority.admissions) {
+            let bytes = record_bytes(&signed.statement.record);
+            files.insert(path.clone(), bytes.map_err(failed("encode", &path))?);
+        }
         Ok(files)
     }
 
@@ -143,9 +178,7 @@ impl TrustFiles<'_> {
         record: &serde_json::Value,
     ) -> Result<(), TrustFilesError> {
         let place = self.config.join(name);
-        let bytes = serde_json::to_vec_pretty(record).map_err(io::Error::from);
-        let mut bytes = bytes.map_err(failed("encode", &place))?;
-        bytes.push(b'\n');
+        let bytes = record_bytes(record).map_err(failed("encode", &place))?;
         write_private(&place, &bytes).map_err(failed("write", &place))
     }
 

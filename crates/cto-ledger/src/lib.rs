@@ -29,7 +29,7 @@ pub use approvals::{
 pub use authority::{Authority, KeyUse, RecordFault};
 pub use checkpoints::{CheckpointError, SecondPlace, Witnessed, read_checkpoint};
 pub use error::LedgerError;
-pub use files::{OPERATORS_FILE, TrustFiles, TrustFilesError};
+pub use files::{ADMISSIONS, OPERATORS_FILE, TrustFiles, TrustFilesError, record_files};
 pub use key_file::{KeyFile, KeyFileError, Protection, protection};
 pub use ledger::Ledger;
 pub use program::ProgramError;

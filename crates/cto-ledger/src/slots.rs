@@ -256,6 +256,7 @@ fn refusal(fault: crate::RecordFault, seq: u64) -> LedgerError {
     match fault {
         RecordFault::Operator(fault) => fault.into(),
         RecordFault::Trust(fault) => fault.into(),
+        RecordFault::Admission(fault) => fault.into(),
         RecordFault::Signature(fault) => fault.into(),
         source @ (RecordFault::OtherLedger
         | RecordFault::UnknownKey

@@ -22,14 +22,16 @@ use cto_contract::outputs::RecordState;
 use cto_contract::time::Utc;
 use cto_contract::words::{AdmissionSeal, Lane, Stage};
 
-use crate::authority::AdmissionBook;
 use crate::secrets::refuse_in_record;
 
 pub use binary::{ProgramSeen, is_refused as binary_is_refused, judge as judge_binary};
 pub use decision::judge as judge_decision;
 pub use model::{ModelRequest, ModelVerdict, NamedRecord, SCRIPTED, judge as judge_model};
 pub use source::{SourceVerdict, judge as judge_source};
-pub use target::{TargetFacts, TargetVerdict, judge as judge_target};
+pub use target::{
+    TargetFacts, TargetGate, TargetVerdict, bound as bound_by_target, find as find_target,
+    judge as judge_target, unreadable as unreadable_target,
+};
 
 /// A record as it is kept: read once, and named by the digest of its canonical form ever after.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub struct Stored<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRecord {
     pub kind: AdmissionKind,
+    /// Its file and line.
+    pub place: String,
     /// Its file, line and what is wrong.
     pub why: String,
     /// What it seems to be about, as far as that could be read.
@@ -62,36 +66,24 @@ pub struct Records {
 }
 
 impl Records {
-    /// Takes one more.
+    /// Takes one more. The same record in two files is one record.
     pub fn add(&mut self, record: Admission, digest: Digest, seal: AdmissionSeal) {
-        fn stored<T>(record: T, digest: Digest, seal: AdmissionSeal) -> Stored<T> {
-            Stored {
-                record,
-                digest,
-                seal,
+        fn put<T>(held: &mut Vec<Stored<T>>, record: T, digest: Digest, seal: AdmissionSeal) {
+            if held.iter().all(|stored| stored.digest != digest) {
+                held.push(Stored {
+                    record,
+                    digest,
+                    seal,
+                });
             }
         }
         match record {
-            Admission::Source(record) => self.sources.push(stored(record, digest, seal)),
-            Admission::Binary(record) => self.binaries.push(stored(record, digest, seal)),
-            Admission::Model(record) => self.models.push(stored(record, digest, seal)),
-            Admission::Decision(record) => self.decisions.push(stored(record, digest, seal)),
-            Admission::Target(record) => self.targets.push(stored(record, digest, seal)),
+            Admission::Source(record) => put(&mut self.sources, record, digest, seal),
+            Admission::Binary(record) => put(&mut self.binaries, record, digest, seal),
+            Admission::Model(record) => put(&mut self.models, record, digest, seal),
+            Admission::Decision(record) => put(&mut self.decisions, record, digest, seal),
+            Admission::Target(record) => put(&mut self.targets, record, digest, seal),
         }
-    }
-
-    /// Says of each record whether an operator stands for it.
-    pub fn seal_by(&mut self, book: &AdmissionBook) {
-        fn seal<T>(kind: AdmissionKind, records: &mut [Stored<T>], book: &AdmissionBook) {
-            for stored in records {
-                stored.seal = book.seal(kind, &stored.digest);
-            }
-        }
-        seal(AdmissionKind::Source, &mut self.sources, book);
-        seal(AdmissionKind::Binary, &mut self.binaries, book);
-        seal(AdmissionKind::Model, &mut self.models, book);
-        seal(AdmissionKind::Decision, &mut self.decisions, book);
-        seal(AdmissionKind::Target, &mut self.targets, book);
     }
 
     /// What is wrong with a record that would be about a lane.

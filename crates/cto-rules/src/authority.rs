@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use cto_contract::admission::AdmissionKind;
 use cto_contract::authority::AdmissionStatement;
 use cto_contract::ids::Digest;
+use cto_contract::operator::{OperatorSignature, Signed};
 use cto_contract::trust::TrustedKey;
-use cto_contract::words::{AdmissionSeal, Presence};
+use cto_contract::words::{AdmissionSeal, Custody, Presence};
 
 use crate::operators::meets;
 
@@ -80,6 +81,43 @@ pub struct SignedAdmission {
     pub statement: AdmissionStatement,
     /// What its signature shows.
     pub presence: Presence,
+    pub custody: Custody,
+    /// The key that signed it.
+    pub public_key: String,
+    /// The key was revoked since.
+    pub is_revoked: bool,
+}
+
+impl SignedAdmission {
+    /// Whether somebody stands for it now, with more than a plain file.
+    pub fn seal(&self) -> AdmissionSeal {
+        if !self.is_revoked && meets(self.presence, Presence::Claimed) {
+            AdmissionSeal::Signed
+        } else {
+            AdmissionSeal::Unsigned
+        }
+    }
+}
+
+/// What a signature for a record has to show at least. A target's counts for nothing without a person; the others count
+/// unsigned up to stage 3, and so do they with a signature that shows nobody.
+pub fn admission_floor(kind: AdmissionKind) -> Presence {
+    match kind {
+        AdmissionKind::Target => Presence::Claimed,
+        AdmissionKind::Source
+        | AdmissionKind::Binary
+        | AdmissionKind::Model
+        | AdmissionKind::Decision => Presence::None,
+    }
+}
+
+/// Why a signed record is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AdmissionFault {
+    #[error(
+        "a person who was there signed the record that it would replace, and this signature shows nobody"
+    )]
+    SignerTooWeak,
 }
 
 /// The last signed record for each thing that was let in.
@@ -90,14 +128,41 @@ pub struct AdmissionBook {
 
 impl AdmissionBook {
     /// Takes a signed record: from now on it is the one for what it is about.
-    pub fn apply(&mut self, seq: u64, statement: AdmissionStatement, presence: Presence) {
+    pub fn apply(
+        &mut self,
+        seq: u64,
+        signed: &Signed<AdmissionStatement>,
+    ) -> Result<(), AdmissionFault> {
+        let Signed {
+            statement,
+            signature,
+        } = signed;
+        let OperatorSignature {
+            presence, custody, ..
+        } = *signature;
         let about = (statement.admission, statement.about.clone());
+        let held = self.last.get(&about).map(SignedAdmission::seal);
+        if held == Some(AdmissionSeal::Signed) && !meets(presence, Presence::Claimed) {
+            return Err(AdmissionFault::SignerTooWeak);
+        }
         let entry = SignedAdmission {
             seq,
-            statement,
+            statement: statement.clone(),
             presence,
+            custody,
+            public_key: signature.public_key.clone(),
+            is_revoked: false,
         };
         self.last.insert(about, entry);
+        Ok(())
+    }
+
+    /// Nobody stands any more for what a revoked key signed. It stays the last word: an older record does not come back.
+    pub fn revoke(&mut self, public_key: &str) {
+        let signed_by = self.last.values_mut();
+        for entry in signed_by.filter(|entry| entry.public_key == public_key) {
+            entry.is_revoked = true;
+        }
     }
 
     /// The signed record with this digest, if it is still the last word on what it is about.
@@ -110,10 +175,8 @@ impl AdmissionBook {
     /// Whether an operator stands for this record with more than a plain file: from where a signature is asked for, nothing
     /// less counts.
     pub fn seal(&self, kind: AdmissionKind, digest: &Digest) -> AdmissionSeal {
-        match self.find(kind, digest) {
-            Some(signed) if meets(signed.presence, Presence::Claimed) => AdmissionSeal::Signed,
-            Some(_) | None => AdmissionSeal::Unsigned,
-        }
+        let signed = self.find(kind, digest);
+        signed.map_or(AdmissionSeal::Unsigned, SignedAdmission::seal)
     }
 
     /// The last word on one thing.
@@ -199,21 +262,11 @@ mod tests {
 
     #[test]
     fn the_last_signed_record_about_a_thing_is_the_one_that_counts() {
-        let statement = |about: &str, digest: u8| AdmissionStatement {
-            schema: AdmissionStatementSchema,
-            ledger: Digest::from_bytes(&[9; 32]),
-            admission: AdmissionKind::Model,
-            about: about.to_owned(),
-            digest: Digest::from_bytes(&[digest; 32]),
-            record: serde_json::json!({}),
-            signer: "olga".parse().unwrap(),
-            slot: Nonce::from_bytes(&[2; 32]),
-            at: day(3),
-        };
         let mut book = AdmissionBook::default();
-        book.apply(5, statement("a/b", 1), Presence::Up);
-        book.apply(7, statement("a/c", 2), Presence::Up);
-        book.apply(9, statement("a/b", 3), Presence::Up);
+        for (seq, about, digest) in [(5, "a/b", 1), (7, "a/c", 2), (9, "a/b", 3)] {
+            book.apply(seq, &signed(about, digest, Presence::Up))
+                .unwrap();
+        }
         let found = |digest: u8| {
             let digest = Digest::from_bytes(&[digest; 32]);
             book.find(AdmissionKind::Model, &digest).map(|e| e.seq)
@@ -225,7 +278,7 @@ mod tests {
             (AdmissionSeal::Unsigned, AdmissionSeal::Signed)
         );
         let mut weak = AdmissionBook::default();
-        weak.apply(5, statement("a/b", 1), Presence::None);
+        weak.apply(5, &signed("a/b", 1, Presence::None)).unwrap();
         let weak = weak.seal(AdmissionKind::Model, &Digest::from_bytes(&[1; 32]));
         assert_eq!(weak, AdmissionSeal::Unsigned);
         let other = book.find(AdmissionKind::Target, &Digest::from_bytes(&[3; 32]));
@@ -234,5 +287,59 @@ mod tests {
             book.about(AdmissionKind::Model, "a/b").map(|e| e.seq),
             Some(9)
         );
+    }
+
+    fn signed(about: &str, digest: u8, presence: Presence) -> Signed<AdmissionStatement> {
+        Signed {
+            statement: AdmissionStatement {
+                schema: AdmissionStatementSchema,
+                ledger: Digest::from_bytes(&[9; 32]),
+                admission: AdmissionKind::Model,
+                about: about.to_owned(),
+                digest: Digest::from_bytes(&[digest; 32]),
+                record: serde_json::json!({}),
+                signer: "olga".parse().unwrap(),
+                slot: Nonce::from_bytes(&[2; 32]),
+                at: day(3),
+            },
+            signature: OperatorSignature {
+                public_key: format!("key of {presence}"),
+                presence,
+                custody: Custody::File,
+                counter: None,
+                armour: String::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn a_signature_that_shows_nobody_replaces_nothing_that_a_person_signed() {
+        let of = |presence| signed("a/b", 1, presence);
+        for (before, after, is_taken) in [
+            (Presence::None, Presence::None, true),
+            (Presence::None, Presence::Uv, true),
+            (Presence::Claimed, Presence::None, false),
+            (Presence::Uv, Presence::None, false),
+            (Presence::Uv, Presence::Claimed, true),
+        ] {
+            let mut book = AdmissionBook::default();
+            book.apply(1, &of(before)).unwrap();
+            let taken = book.apply(2, &of(after));
+            assert_eq!(taken.is_ok(), is_taken, "{before} then {after}");
+        }
+    }
+
+    #[test]
+    fn what_a_revoked_key_signed_counts_as_unsigned_and_stays_the_last_word() {
+        let mut book = AdmissionBook::default();
+        book.apply(1, &signed("a/b", 1, Presence::Uv)).unwrap();
+        book.revoke("another key");
+        let digest = Digest::from_bytes(&[1; 32]);
+        let seal = |book: &AdmissionBook| book.seal(AdmissionKind::Model, &digest);
+        assert_eq!(seal(&book), AdmissionSeal::Signed);
+        book.revoke("key of uv");
+        assert_eq!(seal(&book), AdmissionSeal::Unsigned);
+        assert!(book.about(AdmissionKind::Model, "a/b").is_some());
+        book.apply(2, &signed("a/b", 1, Presence::None)).unwrap();
     }
 }

@@ -11,6 +11,7 @@ mod machine_gates;
 mod model_gates;
 mod record_gates;
 mod stage;
+mod target_gates;
 mod task_gates;
 #[cfg(test)]
 pub(crate) mod tests;

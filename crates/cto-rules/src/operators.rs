@@ -30,6 +30,8 @@ pub enum OperatorFault {
     UnknownSigner { signer: OperatorName },
     #[error("a key without presence can't add one that has it")]
     SignerTooWeak,
+    #[error("a key without presence revokes only keys of its own operator that have none either")]
+    RevokerTooWeak,
     #[error("the key is `{operator}`'s already")]
     KnownKey { operator: OperatorName },
     #[error("the key was revoked, and a revoked key stays revoked")]
@@ -96,7 +98,7 @@ impl Operators {
         }
         match change.change {
             OperatorChange::Add => self.add(change, by, is_first),
-            OperatorChange::Revoke => self.revoke(change),
+            OperatorChange::Revoke => self.revoke(change, by),
         }
     }
 
@@ -115,7 +117,7 @@ impl Operators {
             }
             None => {}
         }
-        let is_stronger = change.claims_presence || change.public_key.starts_with("sk-");
+        let is_stronger = is_strong(&change.public_key, change.claims_presence);
         if !is_first && is_stronger && by.presence == Presence::None {
             return Err(OperatorFault::SignerTooWeak);
         }
@@ -129,7 +131,18 @@ impl Operators {
         Ok(())
     }
 
-    fn revoke(&mut self, change: &OperatorStatement) -> Result<(), OperatorFault> {
+    fn revoke(
+        &mut self,
+        change: &OperatorStatement,
+        by: SignedBy<'_>,
+    ) -> Result<(), OperatorFault> {
+        let enrolled = self.enrolment(&change.public_key);
+        let is_weak = enrolled.is_some_and(|key| !is_strong(&key.public_key, key.claims_presence));
+        let is_own = by.public_key == change.public_key;
+        let may = is_own || (is_weak && change.signer == change.operator);
+        if by.presence == Presence::None && enrolled.is_some() && !may {
+            return Err(OperatorFault::RevokerTooWeak);
+        }
         let last = self.active().count() == 1;
         let key = self.keys.iter_mut().find(|key| {
             key.revoked_at.is_none()
@@ -159,6 +172,11 @@ impl Operators {
         }
         text
     }
+}
+
+/// Whether signatures of a key can show that somebody was there.
+fn is_strong(public_key: &str, claims_presence: bool) -> bool {
+    claims_presence || public_key.starts_with("sk-")
 }
 
 /// How much a presence is worth: a verified person, a touch, an enrolment's word, nothing.

@@ -11,13 +11,15 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use cto_contract::admission::{Admission, AdmissionKind};
+use cto_contract::admission::{Admission, AdmissionKind, TargetAdmission};
 use cto_contract::document::{self, DOCUMENT_BYTES_MAX, DocumentError};
 use cto_contract::eligibility::UsedRecord;
 use cto_contract::ids::Digest;
-use cto_contract::words::{AdmissionSeal, Lane};
+use cto_contract::words::Lane;
 use cto_evidence::canonical::{digest_of, to_canonical};
-use cto_rules::admission::{BadRecord, ModelRequest, NamedRecord, Records, Stored};
+use cto_rules::admission::{
+    BadRecord, ModelRequest, NamedRecord, Records, Stored, unreadable_target,
+};
 use cto_rules::authority::AdmissionBook;
 use cto_rules::secrets::refuse_in_record;
 use serde_json::Value;
@@ -26,10 +28,13 @@ use crate::environment::Environment;
 use crate::error_chain;
 use crate::home::{self, Home, HomeError};
 
-pub use office::{AdmitError, admission_template, admit_file, list_admissions};
+pub use office::{
+    AdmitError, admission_template, admit_signed, admit_unsigned, check_unopposed, list_admissions,
+    read_filled_in, read_record_file,
+};
 
 /// Where `cto admit` writes, below the config directory. Records may also lie in that directory itself.
-pub(crate) const DIRECTORY: &str = "admissions";
+pub(crate) const DIRECTORY: &str = cto_ledger::ADMISSIONS;
 /// Most files that are looked at.
 const FILES_MAX: usize = 1_000;
 /// How the name of a record begins that is being written.
@@ -48,7 +53,6 @@ pub struct RecordFile {
 pub struct KeptRecord {
     pub admission: Admission,
     pub digest: Digest,
-    pub seal: AdmissionSeal,
 }
 
 /// Records that can't be looked for.
@@ -84,11 +88,8 @@ impl RecordsError {
 pub(crate) struct Authority {
     pub(crate) records: Records,
     pub(crate) requests: BTreeMap<Lane, ModelRequest>,
-}
-
-/// A record as it is read: whether an operator stands for it, only the ledger says.
-pub(crate) fn seal_of(_digest: &Digest) -> AdmissionSeal {
-    AdmissionSeal::Unsigned
+    /// Admissions of targets that the environment names.
+    pub(crate) targets: BTreeMap<Lane, NamedRecord<TargetAdmission>>,
 }
 
 /// Finds every record of the config directory.
@@ -144,7 +145,7 @@ fn look_at(path: &Path, name: String) -> Option<RecordFile> {
         Ok(bytes) => bytes,
         Err(why) => {
             // What it is about can't be told, and it admits nothing.
-            let found = Err(bad(AdmissionKind::Model, format!("{name}: {why}"), None));
+            let found = Err(bad(AdmissionKind::Model, (name.clone(), why), None));
             return (!path.is_dir()).then_some(RecordFile { name, found });
         }
     };
@@ -154,7 +155,10 @@ fn look_at(path: &Path, name: String) -> Option<RecordFile> {
         None => guess(&String::from_utf8_lossy(&bytes))?,
     };
     let read = read_record(kind, &name, &bytes);
-    let found = read.map_err(|error| bad(kind, error.to_string(), value.as_ref()));
+    let found = read.map_err(|error| {
+        let place = format!("{}:{}:{}", error.name, error.line, error.column);
+        bad(kind, (place, error.message), value.as_ref())
+    });
     Some(RecordFile { name, found })
 }
 
@@ -174,12 +178,13 @@ fn guess(text: &str) -> Option<AdmissionKind> {
     tagged.or(named.map(|(kind, _)| kind))
 }
 
-fn bad(kind: AdmissionKind, why: String, value: Option<&Value>) -> BadRecord {
+fn bad(kind: AdmissionKind, (place, why): (String, String), value: Option<&Value>) -> BadRecord {
     let text = |name: &str| value.and_then(|v| v.get(name)).and_then(Value::as_str);
     let pair = text("provider").zip(text("model"));
     BadRecord {
         kind,
-        why,
+        why: format!("{place}: {why}"),
+        place,
         lane: text("lane").and_then(|lane| lane.parse().ok()),
         pair: pair.map(|(provider, model)| (provider.to_owned(), model.to_owned())),
     }
@@ -200,12 +205,7 @@ pub fn read_record(
         return Err(DocumentError::whole(name, message));
     }
     let digest = digest_of(&admission).map_err(|e| whole(&e))?;
-    let seal = seal_of(&digest);
-    Ok(KeptRecord {
-        admission,
-        digest,
-        seal,
-    })
+    Ok(KeptRecord { admission, digest })
 }
 
 /// Reads a file that nobody else can write.
@@ -234,67 +234,75 @@ fn read_private(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 impl Authority {
-    /// Reads all of it. `repository` is what the run works on: no record of it counts.
-    pub(crate) fn read(config: &Path, env: &Environment, repository: Option<&Path>) -> Self {
+    /// Reads all of it. `repository` is what the run works on: no record of it counts. Whether an operator stands for a
+    /// record, only the ledger's book says.
+    pub(crate) fn read(
+        config: &Path,
+        env: &Environment,
+        repository: Option<&Path>,
+        book: &AdmissionBook,
+    ) -> Self {
         let mut authority = Self::default();
         match scan(config) {
             Ok(files) => {
                 for file in files {
                     match file.found {
-                        Ok(kept) => authority.add(kept),
+                        Ok(kept) => authority.add(kept, book),
                         Err(bad) => authority.records.bad.push(bad),
                     }
                 }
             }
             // Nothing of it counts, and every kind says why.
             Err(error) => {
-                let unread = |kind: &AdmissionKind| bad(*kind, error.without_path(), None);
+                let why = || (DIRECTORY.to_owned(), error.without_path());
+                let unread = |kind: &AdmissionKind| bad(*kind, why(), None);
                 authority.records.bad = AdmissionKind::ALL.iter().map(unread).collect();
             }
         }
         for lane in Lane::ALL {
-            authority.take_named(*lane, env, repository);
+            authority.take_named(*lane, env, repository, book);
         }
         authority
     }
 
-    /// Says of each record whether an operator stands for it.
-    pub(crate) fn seal_by(&mut self, book: &AdmissionBook) {
-        self.records.seal_by(book);
-        for request in self.requests.values_mut() {
-            if let Some(NamedRecord::Record(stored)) = &mut request.file {
-                stored.seal = book.seal(AdmissionKind::Model, &stored.digest);
-            }
-        }
-    }
-
-    fn add(&mut self, kept: KeptRecord) {
-        self.records.add(kept.admission, kept.digest, kept.seal);
+    fn add(&mut self, kept: KeptRecord, book: &AdmissionBook) {
+        let seal = book.seal(kept.admission.kind(), &kept.digest);
+        self.records.add(kept.admission, kept.digest, seal);
     }
 
     /// Takes what the environment says about a lane: which pair it asks for, and which files alone count.
-    fn take_named(&mut self, lane: Lane, env: &Environment, repository: Option<&Path>) {
+    fn take_named(
+        &mut self,
+        lane: Lane,
+        env: &Environment,
+        repository: Option<&Path>,
+        book: &AdmissionBook,
+    ) {
         let named = |kind: AdmissionKind| {
             let variable = lane.admission_file(kind)?;
             let path = env.get(&variable)?;
-            Some(read_named(kind, &variable, path, repository))
+            Some(read_named(kind, &variable, path, repository, book))
         };
         let value = |variable: Option<String>| Some(env.get(&variable?)?.to_owned());
-        let file = named(AdmissionKind::Model).map(|found| match found {
-            Ok(None) => NamedRecord::Missing,
-            Err(why) => NamedRecord::Invalid(why),
-            Ok(Some(kept)) => match kept.admission {
-                Admission::Model(record) => NamedRecord::Record(Box::new(Stored {
-                    record,
-                    digest: kept.digest,
-                    seal: kept.seal,
-                })),
+        let file = named(AdmissionKind::Model);
+        let file = file.map(|found| {
+            named_record(found, book, |admission| {
+                match admission {
+    X
+            }
+            })
+        });
+        let target = named(AdmissionKind::Target);
+        if let Some(found) = target {
+            let target = named_record(found, book, |admission| match admission {
+                Admission::Target(record) => Some(record),
                 Admission::Source(_)
                 | Admission::Binary(_)
                 | Admission::Decision(_)
-                | Admission::Target(_) => NamedRecord::Invalid("it is no model admission".into()),
-            },
-        });
+                | Admission::Model(_) => None,
+            });
+            self.targets.insert(lane, target);
+        }
         let request = ModelRequest {
             provider: value(lane.model_provider()),
             model: value(lane.model()),
@@ -308,7 +316,7 @@ impl Authority {
         ];
         for kind in others {
             if let Some(found) = named(kind) {
-                self.replace(kind, lane, found);
+                self.replace(kind, lane, found, book);
             }
         }
     }
@@ -319,6 +327,7 @@ impl Authority {
         kind: AdmissionKind,
         lane: Lane,
         found: Result<Option<KeptRecord>, String>,
+        book: &AdmissionBook,
     ) {
         let records = &mut self.records;
         records
@@ -336,12 +345,13 @@ impl Authority {
         let variable = lane.admission_file(kind).unwrap_or_default();
         let refused = |why: String| BadRecord {
             kind,
+            place: format!("${variable}"),
             why,
             lane: Some(lane),
             pair: None,
         };
         match found {
-            Ok(Some(kept)) if lane_of(&kept.admission) == Some(lane) => self.add(kept),
+            Ok(Some(kept)) if lane_of(&kept.admission) == Some(lane) => self.add(kept, book),
             Ok(Some(_)) => {
                 let why = format!("${variable} names a record of another lane");
                 records.bad.insert(0, refused(why));
@@ -355,6 +365,12 @@ impl Authority {
     }
 }
 
+/// Whether an operator signed another record about the same.
+pub(crate) fn is_superseded(kept: &KeptRecord, book: &AdmissionBook) -> bool {
+    let last = book.about(kept.admission.kind(), &kept.admission.about());
+    last.is_some_and(|last| last.statement.digest != kept.digest)
+}
+
 /// The lane that a record is about; none for a record of something else.
 pub(crate) fn lane_of(admission: &Admission) -> Option<Lane> {
     match admission {
@@ -365,12 +381,35 @@ pub(crate) fn lane_of(admission: &Admission) -> Option<Lane> {
     }
 }
 
+/// What came of the file that a variable names. It was read as a record of its kind.
+fn named_record<T>(
+    found: Result<Option<KeptRecord>, String>,
+    book: &AdmissionBook,
+    of_kind: impl FnOnce(Admission) -> Option<T>,
+) -> NamedRecord<T> {
+    let kept = match found {
+        Ok(None) => return NamedRecord::Missing,
+        Err(why) => return NamedRecord::Invalid(why),
+        Ok(Some(kept)) => kept,
+    };
+    let seal = book.seal(kept.admission.kind(), &kept.digest);
+    match of_kind(kept.admission) {
+        None => NamedRecord::Invalid("it is a record of another kind".to_owned()),
+        Some(record) => NamedRecord::Record(Box::new(Stored {
+            record,
+            digest: kept.digest,
+            seal,
+        })),
+    }
+}
+
 /// Reads the file that a variable names; none when it is not there. No message names its path.
 fn read_named(
     kind: AdmissionKind,
     variable: &str,
     path: &str,
     repository: Option<&Path>,
+    book: &AdmissionBook,
 ) -> Result<Option<KeptRecord>, String> {
     let name = format!("${variable}");
     let refused = |why: &str| Err(format!("{name}: {why}"));
@@ -388,7 +427,16 @@ fn read_named(
     }
     match read_private(&real) {
         Ok(bytes) => match read_record(kind, &name, &bytes) {
+            // What an operator signed is not undone by naming another file.
+            Ok(kept) if is_superseded(&kept, book) => refused(
+                "an operator signed another record about the same, and only that one counts",
+            ),
             Ok(kept) => Ok(Some(kept)),
+            // What is wrong with a target's record may hold its path, and stands in a report.
+            Err(error) if kind == AdmissionKind::Target => {
+                let place = format!("{name}:{}:{}", error.line, error.column);
+                Err(unreadable_target(&place))
+            }
             Err(error) => Err(error.to_string()),
         },
         Err(why) => refused(&why),
@@ -399,7 +447,7 @@ fn read_named(
 pub(crate) fn keep(
     home: &Home,
     records: &Records,
-    request: &ModelRequest,
+    (request, target): (&ModelRequest, Option<&NamedRecord<TargetAdmission>>),
     used: &[UsedRecord],
 ) -> io::Result<()> {
     for record in used {
@@ -407,22 +455,29 @@ pub(crate) fn keep(
         let bytes = match record.kind {
             AdmissionKind::Source => canonical_of(&records.sources, digest),
             AdmissionKind::Binary => canonical_of(&records.binaries, digest),
-            AdmissionKind::Model => match &request.file {
-                Some(NamedRecord::Record(stored)) => {
-                    canonical_of(std::slice::from_ref(&**stored), digest)
-                }
-                Some(NamedRecord::Missing | NamedRecord::Invalid(_)) | None => {
-                    canonical_of(&records.models, digest)
-                }
-            },
+            AdmissionKind::Model => named_or(request.file.as_ref(), &records.models, digest),
             AdmissionKind::Decision => canonical_of(&records.decisions, digest),
-            AdmissionKind::Target => canonical_of(&records.targets, digest),
+            AdmissionKind::Target => named_or(target, &records.targets, digest),
         };
         if let Some(bytes) = bytes {
             keep_one(home, digest, &bytes)?;
         }
     }
     Ok(())
+}
+
+/// The canonical form of the record that the environment names, else of one of the config directory.
+fn named_or<T: serde::Serialize>(
+    named: Option<&NamedRecord<T>>,
+    records: &[Stored<T>],
+    digest: &Digest,
+) -> Option<Vec<u8>> {
+    match named {
+        Some(NamedRecord::Record(stored)) => canonical_of(std::slice::from_ref(&**stored), digest),
+        Some(NamedRecord::Missing | NamedRecord::Invalid(_)) | None => {
+            canonical_of(records, digest)
+        }
+    }
 }
 
 fn canonical_of<T: serde::Serialize>(records: &[Stored<T>], digest: &Digest) -> Option<Vec<u8>> {

@@ -150,6 +150,7 @@ impl Harness {
         disposable: Option<DisposableTerms>,
         stop: &StopToken,
     ) -> Result<(RequestState, ApprovalRequest), ApprovalError> {
+        let request = &*self.bounded(request);
         let asked = stage_asked(self, request.lane, request.stage, request.task.work());
         let stage = asked.stage;
         let contract = request.task.contract();

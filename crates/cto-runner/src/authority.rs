@@ -10,11 +10,11 @@ use cto_contract::outputs::{
 };
 use cto_contract::time::Utc;
 use cto_evidence::sshsig::SshPublicKey;
-use cto_ledger::{Authority, LedgerError, OPERATORS_FILE, Standing};
+use cto_ledger::{Authority, LedgerError, OPERATORS_FILE, Standing, record_files};
 use cto_rules::authority::AdmissionBook;
 use cto_rules::standing::{FileState, LedgerFault, REPAIR};
 
-use crate::admissions::{KeptRecord, RecordsError, read_record, scan};
+use crate::admissions::{KeptRecord, RecordsError, is_superseded, read_record, scan};
 use crate::harness::Harness;
 
 /// Lists the keys of all operators, those that no longer count too.
@@ -120,27 +120,24 @@ fn findings(standing: &Standing) -> Vec<LedgerFinding> {
 }
 
 /// Records of the config directory about which an operator signed another one since: an older one was put back, or somebody
-/// changed it.
+/// changed it. The files that the ledger itself writes are compared with it byte by byte elsewhere.
 pub(crate) fn superseded(
     config: &Path,
     book: &AdmissionBook,
 ) -> Result<Vec<(String, FileState)>, RecordsError> {
+    let own = record_files(book);
     let mut files = Vec::new();
     for file in scan(config)? {
         let Ok(kept) = file.found else { continue };
-        let (kind, about) = (kept.admission.kind(), kept.admission.about());
-        match book.about(kind, &about) {
-            Some(last) if last.statement.digest != kept.digest => {
-                files.push((file.name, FileState::Other));
-            }
-            Some(_) | None => {}
+        if is_superseded(&kept, book) && !own.contains_key(Path::new(&file.name)) {
+            files.push((file.name, FileState::Other));
         }
     }
     Ok(files)
 }
 
 /// Reads a record that an operator may stand for.
-pub fn read_any_record(name: &str, bytes: &[u8]) -> Result<KeptRecord, DocumentError> {
+pub(crate) fn read_any_record(name: &str, bytes: &[u8]) -> Result<KeptRecord, DocumentError> {
     let value: serde_json::Value = document::read(name, bytes)?;
     let kind = AdmissionKind::of(&value)
         .ok_or_else(|| DocumentError::whole(name, "it is no record of an admission".to_owned()))?;
@@ -186,14 +183,19 @@ pub fn repair_trust(harness: &Harness) -> Result<Vec<String>, LedgerError> {
     Ok(touched)
 }
 
-/// Writes the signed record over each one that it had replaced.
-fn put_records_back(harness: &Harness, book: &AdmissionBook) -> Result<Vec<String>, LedgerError> {
+/// Writes the signed record over each one that it had replaced, in whatever file that is.
+pub(crate) fn put_records_back(
+    harness: &Harness,
+    book: &AdmissionBook,
+) -> Result<Vec<String>, LedgerError> {
     let config = &harness.config.dir;
     let mut touched = Vec::new();
+    let own = record_files(book);
     for file in scan(config).unwrap_or_default() {
         let Ok(kept) = file.found else { continue };
         let last = book.about(kept.admission.kind(), &kept.admission.about());
-        let Some(last) = last.filter(|last| last.statement.digest != kept.digest) else {
+        let last = last.filter(|last| last.statement.digest != kept.digest);
+        let Some(last) = last.filter(|_| !own.contains_key(Path::new(&file.name))) else {
             continue;
         };
         harness

@@ -5,12 +5,13 @@ mod route;
 
 use std::path::Path;
 
+use cto_contract::admission::TargetAdmission;
 use cto_contract::ids::Digest;
 use cto_contract::task::{Limits, TaskContract};
 use cto_contract::time::Utc;
 use cto_contract::words::{Lane, Stage};
 use cto_evidence::canonical::decision_id;
-use cto_rules::admission::ModelRequest;
+use cto_rules::admission::{ModelRequest, NamedRecord, find_target};
 use cto_rules::eligibility::{
     ApprovalState, Asked, Decision, Facts, LaneSettings, StageAsked, Verdict, Work, decide,
 };
@@ -21,6 +22,7 @@ use crate::admissions::Authority;
 use crate::harness::Harness;
 use crate::open_run::StepError;
 use crate::sandbox::SandboxAsk;
+use crate::task::RepositoryTask;
 use crate::{clock, model};
 
 pub(crate) use probes::Held;
@@ -81,7 +83,11 @@ pub(crate) struct Decided {
 
 /// Decides. Every fact is looked up at most once, and only when the rules ask for it.
 pub(crate) fn find_out(question: &Question<'_>) -> Result<Decided, StepError> {
-    let authority = authority(question);
+    let repository = match question.target {
+        Target::Repository { path, .. } => Some(path),
+        Target::Case | Target::UnnamedRepository => None,
+    };
+    let authority = authority(question.harness, repository);
     let mut facts = Facts::new(asked(question, authority, clock::now()));
     about_the_pair(question, &mut facts);
     let mut lookup = Lookup::new(question);
@@ -114,25 +120,31 @@ pub(crate) fn stage_asked(
     StageAsked::with_config(lane, flag, value, (config, work))
 }
 
+/// The record about the repository that a task is done on.
+pub(crate) fn target_record(
+    harness: &Harness,
+    lane: Lane,
+    task: &RepositoryTask,
+) -> NamedRecord<TargetAdmission> {
+    let authority = authority(harness, Some(&task.path));
+    let path = top_of(&task.path);
+    let about = (path.as_deref(), task.contract.target_id.as_deref());
+    find_target(&authority.records, authority.targets.get(&lane), about)
+}
+
 /// Reads the records once.
-fn authority(question: &Question<'_>) -> Authority {
-    let harness = question.harness;
-    let repository = match question.target {
-        Target::Repository { path, .. } => Some(path),
-        Target::Case | Target::UnnamedRepository => None,
-    };
-    let mut authority = Authority::read(&harness.config.dir, &harness.env, repository);
+fn authority(harness: &Harness, repository: Option<&Path>) -> Authority {
     // A ledger that can't be believed seals nothing, and has a gate of its own.
-    if let Ok(decided) = harness.ledger().authority() {
-        authority.seal_by(&decided.admissions);
-    }
-    authority
+    let decided = harness.ledger().authority().unwrap_or_default();
+    let book = &decided.admissions;
+    Authority::read(&harness.config.dir, &harness.env, repository, book)
 }
 
 fn asked(question: &Question<'_>, authority: Authority, at: Utc) -> Asked {
     let Authority {
         records,
         mut requests,
+        mut targets,
     } = authority;
     let harness = question.harness;
     let chosen = harness.sandbox(question.sandbox);
@@ -149,10 +161,15 @@ fn asked(question: &Question<'_>, authority: Authority, at: Utc) -> Asked {
             .iter()
             .map(|lane| {
                 let model = requests.remove(lane).unwrap_or_default();
-                (*lane, settings(harness, *lane, model))
+                let named = (model, targets.remove(lane));
+                (*lane, settings(harness, *lane, named))
             })
             .collect(),
         records,
+        target_path: match question.target {
+            Target::Repository { path, .. } => top_of(path),
+            Target::Case | Target::UnnamedRepository => None,
+        },
         approval: question.approval.clone(),
         unmeterable: Vec::new(),
         auth_bridge: None,
@@ -172,7 +189,18 @@ fn about_the_pair(question: &Question<'_>, facts: &mut Facts) {
         pair.and_then(|(provider, _)| model::auth_bridge(harness, question.lane, provider));
 }
 
-fn settings(harness: &Harness, lane: Lane, model: ModelRequest) -> LaneSettings {
+/// Where the repository of a directory begins, with no link left in it. Nothing of the repository is read.
+pub(crate) fn top_of(path: &Path) -> Option<String> {
+    let real = path.canonicalize().ok()?;
+    let begins = real.ancestors().find(|place| place.join(".git").exists());
+    begins.unwrap_or(&real).to_str().map(str::to_owned)
+}
+
+fn settings(
+    harness: &Harness,
+    lane: Lane,
+    (model, target): (ModelRequest, Option<NamedRecord<TargetAdmission>>),
+) -> LaneSettings {
     let value = |name: Option<String>| name.and_then(|n| harness.env.get(&n).map(str::to_owned));
     let engine = harness.config.harness.engines.get(lane.as_str());
     LaneSettings {
@@ -182,5 +210,6 @@ fn settings(harness: &Harness, lane: Lane, model: ModelRequest) -> LaneSettings 
         is_built_in: is_built_in(lane),
         is_disabled: engine.is_some_and(|engine| engine.disabled),
         model,
+        target,
     }
 }

@@ -1,5 +1,6 @@
 //! The harness: what stays the same from run to run, and the loop of one run.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,9 @@ use cto_contract::trust::Origin;
 use cto_contract::verify::VerifyReport;
 use cto_contract::words::{Lane, RunStatus, SandboxChoice, Stage};
 use cto_evidence::key::{PublicKey, SigningKey};
-use cto_ledger::{Authority, Ledger, OPERATORS_FILE, SecondPlace};
+use cto_ledger::{Authority, Ledger, LedgerError, OPERATORS_FILE, SecondPlace};
+use cto_rules::admission::{NamedRecord, bound_by_target};
+use cto_rules::authority::AdmissionBook;
 use cto_rules::sandbox_choice::ChoiceError;
 use cto_rules::secrets::{Known, scan_text};
 use cto_sandbox::{Launcher, StopToken};
@@ -24,7 +27,7 @@ use cto_store::{LedgerInit, Store, StoreError};
 use crate::cases::CaseError;
 use crate::clock;
 use crate::config::{Config, ConfigError};
-use crate::eligibility::stage_asked;
+use crate::eligibility::{stage_asked, target_record};
 use crate::environment::{Environment, user_homes};
 use crate::home::{Home, HomeError};
 use crate::inputs::{InputError, ResolvedInput, Surroundings};
@@ -326,6 +329,29 @@ impl Harness {
         Ok(surroundings.resolve(&request.task.contract().inputs)?)
     }
 
+    /// The same request, its contract within what the owner of its target forbids. Whether that target may change at all
+    /// is decided later, by the gates.
+    pub(crate) fn bounded<'r>(&self, request: &'r RunRequest) -> Cow<'r, RunRequest> {
+        let asked = stage_asked(self, request.lane, request.stage, request.task.work());
+        let Task::Repository(task) = &request.task else {
+            return Cow::Borrowed(request);
+        };
+        if asked.stage < Stage::OWNED {
+            return Cow::Borrowed(request);
+        }
+        match target_record(self, request.lane, task) {
+            NamedRecord::Record(stored) => {
+                let mut task = task.clone();
+                bound_by_target(&mut task.contract, &stored.record);
+                Cow::Owned(RunRequest {
+                    task: Task::Repository(task),
+                    ..request.clone()
+                })
+            }
+            NamedRecord::Missing | NamedRecord::Invalid(_) => Cow::Borrowed(request),
+        }
+    }
+
     /// Refuses what can't be meant, before a run id is given out, and finds the inputs.
     pub(crate) fn admit(&self, request: &RunRequest) -> Result<Vec<ResolvedInput>, RunError> {
         // However the stage was asked for: by the flag, or by the environment alone.
@@ -360,6 +386,7 @@ impl Harness {
         stop: &StopToken,
         observer: Observer<'_>,
     ) -> Result<RunResult, RunError> {
+        let request = &*self.bounded(request);
         let inputs = self.admit(request)?;
         let mut run = OpenRun::create(self, request, inputs, stop.clone(), observer)?;
         let lands = run.state().started.stage >= Stage::DISPOSABLE;
@@ -400,6 +427,16 @@ pub fn needs_operator(home: &Home, config: &Config) -> Result<bool, HarnessError
         return Ok(config.dir.join(OPERATORS_FILE).exists());
     }
     Ok(is_governed(&open_store(home)?, config))
+}
+
+/// What operators signed about records, before a harness is open; nothing where there is no ledger yet.
+pub fn signed_admissions(home: &Path) -> Result<AdmissionBook, LedgerError> {
+    let database = home.join("cto.db");
+    if !database.exists() {
+        return Ok(AdmissionBook::default());
+    }
+    let store = Store::open_to_read(&database)?;
+    Ok(Authority::read(&store)?.admissions)
 }
 
 /// A name below `work/` that is no run's; recovery clears it when the process in it is gone.

@@ -81,11 +81,12 @@ mod walk;
 
 pub use addenda::AddendaError;
 pub use admissions::{
-    AdmitError, KeptRecord, RecordFile, RecordsError, admission_template, admit_file,
-    list_admissions, read_record, scan as scan_records,
+    AdmitError, KeptRecord, RecordFile, RecordsError, admission_template, admit_signed,
+    admit_unsigned, check_unopposed, list_admissions, read_filled_in, read_record,
+    read_record_file, scan as scan_records,
 };
 pub use approvals::ApprovalError;
-pub use authority::{check_ledger, list_operators, make_checkpoint, read_any_record, repair_trust};
+pub use authority::{check_ledger, list_operators, make_checkpoint, repair_trust};
 pub use cases::{Case, CaseError, Catalog};
 pub use clock::{now, random};
 pub use commit_evidence::{CommitError, CommitLook, look_at_commits};
@@ -98,7 +99,7 @@ pub use explain::explain_pack;
 pub use follow::{FollowError, Follower, Look, Standing};
 pub use harness::{
     ApprovalAsk, Harness, HarnessError, OpenOptions, RunError, RunRequest, RunResult,
-    needs_operator,
+    needs_operator, signed_admissions,
 };
 pub use home::{Home, HomeError, resolve_config, resolve_home};
 pub use index::{IndexError, rebuild_index};

@@ -32,6 +32,7 @@ impl Drop for Room {
 impl Harness {
     /// Does what a run does before its backend, and leaves nothing behind.
     pub fn plan(&self, request: &RunRequest, stop: &StopToken) -> Result<PlanOutput, RunError> {
+        let request = &*self.bounded(request);
         let inputs = self.admit(request)?;
         let room = Room(self.home.work().join(scratch_name("plan")?));
         let aside = self.aside(&room)?;

@@ -56,7 +56,7 @@ registry! {
     "admission-source" read cto_contract::admission::SourceAdmission, "Admission of an agent's source";
     "admission-target" read cto_contract::admission::TargetAdmission, "Admission of a target repository";
     "admissions" written out::AdmissionsOutput, "Output of `cto admissions`";
-    "admit" written out::AdmitOutput, "Output of `cto admit --file`";
+    "admit" written out::AdmitOutput, "Output of `cto admit`";
     "case" read cto_contract::case::CaseFile, "case.yaml";
     "case-show" written out::CaseOutput, "Output of `cto cases <id>`";
     "cases" written out::CasesOutput, "Output of `cto cases`";

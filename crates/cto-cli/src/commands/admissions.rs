@@ -1,6 +1,7 @@
 //! `cto admissions`: the records of people.
 
-use cto_runner::list_admissions;
+use cto_contract::outputs::AdmissionRow;
+use cto_runner::{list_admissions, signed_admissions};
 
 use super::Outcome;
 use crate::failure::{Exit, Failure};
@@ -9,7 +10,8 @@ use crate::session::Session;
 /// List the records that let something in
 ///
 /// They are found by their content, whatever they are called, in the config directory and in `admissions/` below it. One that
-/// can't be used is shown with file, line and reason; it lets nothing in.
+/// can't be used is shown with file, line and reason; it lets nothing in. The seal says who signed for it: from stage 4 on,
+/// and for targets always, only signed records count.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -26,8 +28,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let (config, _) = session.config_place()?;
+    let book = signed_admissions(&session.home_place()?.0)?;
     let page = (args.limit as usize, args.after.as_deref());
-    let output = list_admissions(&config, cto_runner::now(), page)
+    let output = list_admissions(&config, &book, cto_runner::now(), page)
         .map_err(|e| Failure::of(Exit::USAGE, "records_unreadable", &e))?;
     if session.printer.json {
         session.printer.document(&output)?;
@@ -43,12 +46,11 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         .records
         .iter()
         .map(|row| {
-            let seal = row.admission.map_or_else(String::new, |s| s.to_string());
             vec![
                 row.kind.to_string(),
                 row.subject.clone().unwrap_or_default(),
                 row.state.to_string(),
-                seal,
+                seal(row),
                 row.file.clone(),
                 row.why.clone().unwrap_or_default(),
             ]
@@ -63,4 +65,17 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
             .talk(&format!("more: cto admissions --after {next}"));
     }
     Ok(Exit::DONE)
+}
+
+/// Who stands for a record, in few words.
+fn seal(row: &AdmissionRow) -> String {
+    let word = row.admission.map_or("", |seal| seal.as_str());
+    match &row.signature {
+        None => word.to_owned(),
+        Some(by) if !by.key_counts => format!("{word}: the key of {} was revoked", by.signer),
+        Some(by) => format!(
+            "{word} by {} (presence: {}, custody: {}, entry {})",
+            by.signer, by.presence, by.custody, by.seq
+        ),
+    }
 }

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use cto_contract::authority::{AdmissionStatement, AdmissionStatementSchema};
 use cto_contract::operator::{OperatorChange, OperatorName, OperatorSchema, OperatorStatement};
 use cto_contract::outputs::OperatorsOutput;
 use cto_contract::trust::TrustedKey;
 use cto_contract::words::Presence;
 use cto_evidence::sshsig::SshPublicKey;
 use cto_ledger::{Authority, KeyFile, Protection, Slot};
-use cto_runner::{Harness, list_operators, read_any_record};
+use cto_runner::{Harness, list_operators};
 
 use super::Outcome;
+use super::admit::sign_file;
 use crate::failure::{Exit, Failure};
 use crate::session::Session;
 use crate::signing::{Question, SignArgs, decide, nothing_else};
@@ -53,7 +53,7 @@ enum Command {
         #[command(flatten)]
         sign: SignArgs,
     },
-    /// Stand for a record: source, binary, model, decision or target
+    /// Stand for a record: source, binary, model, decision or target; the same as `cto admit KIND --file RECORD --replace`
     ///
     /// From stage 4 on, and for targets always, only records count for which an operator signed. Of two about the same thing
     /// the one that was signed last counts.
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
             list(&list_operators(&harness, cto_runner::now())?, session)?;
             Ok(Exit::DONE)
         }
-        Command::Sign { record, sign } => sign_record(session, &harness, record, sign),
+        Command::Sign { record, sign } => sign_file(session, &harness, record, sign),
         Command::Add {
             operator,
             public,
@@ -147,66 +147,6 @@ fn add(
         );
     }
     Ok(exit)
-}
-
-/// Lets an operator stand for a record.
-pub(crate) fn sign_record(
-    session: &Session,
-    harness: &Harness,
-    file: &Path,
-    sign: &SignArgs,
-) -> Outcome {
-    let name = file.display().to_string();
-    let bytes = std::fs::read(file).map_err(|e| {
-        let mut failure = Failure::io("record_unreadable", format!("could not read `{name}`"), &e);
-        failure.exit = Exit::USAGE;
-        failure
-    })?;
-    let kept = read_any_record(&name, &bytes)
-        .map_err(|e| Failure::of(Exit::USAGE, "record_invalid", &e))?;
-    let record = serde_json::to_value(&kept.admission)
-        .map_err(|e| Failure::of(Exit::FAULT, "record_not_encoded", &e))?;
-    let (kind, about) = (kept.admission.kind(), kept.admission.about());
-    let ledger = harness.ledger().id()?;
-    let (digest, ledger) = (kept.digest.short(), ledger.short());
-    let verb = if kept.admission.is_admitted() {
-        "admit"
-    } else {
-        "do not admit"
-    };
-    let purpose = format!("{verb} the {kind} of record {digest}");
-    let sentence = format!("I {verb} the {kind} of record {digest} in ledger {ledger}.");
-    let question = Question {
-        purpose: &purpose,
-        sentence: &sentence,
-        shown: "",
-        floor: Presence::None,
-        first: None,
-    };
-    let make = |slot: Slot, signer| AdmissionStatement {
-        schema: AdmissionStatementSchema,
-        ledger: slot.ledger,
-        admission: kind,
-        about: about.clone(),
-        digest: kept.digest.clone(),
-        record: record.clone(),
-        signer,
-        slot: slot.nonce,
-        at: slot.at,
-    };
-    let decided = decide(session, harness, sign, &question, make, &nothing_else)?;
-    let Some(output) = decided else {
-        return Ok(Exit::WAITING);
-    };
-    if output.presence == Presence::None {
-        session
-            .printer
-            .talk("its signature shows nobody: from stage 4 on the record counts as unsigned");
-    }
-    if session.printer.json {
-        session.printer.document(&output)?;
-    }
-    Ok(Exit::DONE)
 }
 
 /// The one key of an operator that is meant.

@@ -437,7 +437,7 @@ fn a_person_at_a_terminal_types_the_sentence_and_the_passphrase() {
     );
 }
 
-fn make_key(place: &Place, name: &str, passphrase: &str) -> PathBuf {
+pub(crate) fn make_key(place: &Place, name: &str, passphrase: &str) -> PathBuf {
     let file = place.path(name);
     let made = Command::new("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", passphrase, "-f"])
@@ -449,7 +449,7 @@ fn make_key(place: &Place, name: &str, passphrase: &str) -> PathBuf {
 }
 
 /// Plays a person: types the sentence that is asked for, then the passphrase.
-fn at_terminal(place: &Place, args: &[&str], passphrase: Option<&str>) -> (i32, String) {
+pub(crate) fn at_terminal(place: &Place, args: &[&str], passphrase: Option<&str>) -> (i32, String) {
     const PERSON: &str = r#"
 import os, pty, re, sys
 passphrase, argv = sys.argv[1], sys.argv[2:]
@@ -476,10 +476,16 @@ _, status = os.waitpid(child, 0)
 sys.stdout.buffer.write(told)
 sys.exit(os.waitstatus_to_exitcode(status))
 "#;
+    let arguments = [&[PERSON, passphrase.unwrap_or_default(), CTO][..], args];
+    person(place, &arguments.concat())
+}
+
+/// Lets a script play a person at a terminal of his own.
+pub(crate) fn person(place: &Place, arguments: &[&str]) -> (i32, String) {
     let mut person = Command::new("python3");
     person
-        .args(["-c", PERSON, passphrase.unwrap_or_default(), CTO])
-        .args(args)
+        .arg("-c")
+        .args(arguments)
         .env_clear()
         .current_dir(place.path(""));
     for (name, value) in place.command(&[]).get_envs() {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{AbsolutePath, AdmissionStatus, Note, RecordDate, first_empty};
-use crate::ids::Digest;
+use crate::ids::{CommitId, Digest};
 use crate::words::Lane;
 
 wire_const! {
@@ -41,6 +41,12 @@ pub struct BinaryAdmission {
     #[serde(default)]
     pub toolchain_versions: BTreeMap<String, Note>,
     pub sha256: Option<Digest>,
+    /// The commit that it was built from, where a person built it: it has to be the admitted source's.
+    #[serde(default)]
+    pub source_commit: Option<CommitId>,
+    #[serde(default)]
+    pub build_started_at: RecordDate,
+    /// When the build was done.
     #[serde(default)]
     pub build_time: RecordDate,
     pub identity_check: IdentityCheck,
@@ -64,6 +70,8 @@ impl BinaryAdmission {
             build_command: Note::default(),
             toolchain_versions: BTreeMap::new(),
             sha256: None,
+            source_commit: None,
+            build_started_at: RecordDate::default(),
             build_time: RecordDate::default(),
             identity_check: IdentityCheck::default(),
             command_shape: Note::default(),
@@ -76,7 +84,14 @@ impl BinaryAdmission {
         if self.status == AdmissionStatus::NotAdmitted {
             return None;
         }
+        let (is_built, by) = (self.source_commit.is_some(), &self.build_command);
         first_empty(&[
+            ("build_command", is_built && by.is_empty()),
+            (
+                "toolchain_versions",
+                is_built && self.toolchain_versions.is_empty(),
+            ),
+            ("build_time", is_built && self.build_time.is_empty()),
             ("path", self.path.is_empty()),
             ("version", self.version.is_empty()),
             ("sha256", self.sha256.is_none()),

@@ -38,7 +38,7 @@ fn admitted(kind: AdmissionKind) -> Value {
             "build_command": "bun run build",
             "toolchain_versions": { "bun": "1.3" },
             "sha256": "ab".repeat(32),
-            "build_time": "2026-06-01T10:00:00Z",
+            "build_time": "2026-06-01T10:00:00Z", "build_started_at": "2026-06-01T09:58:00Z", "source_commit": "ab".repeat(20),
             "identity_check": { "command": "ca --help", "answer": "Usage: ca <command> [options]" },
             "command_shape": "ca run --task T --mode unattended",
             "approval_source": "the maintainer",
@@ -177,9 +177,8 @@ fn is_optional(kind: AdmissionKind, field: &str) -> bool {
             "review_trigger",
         ],
         AdmissionKind::Binary => &[
-            "build_command",
-            "toolchain_versions",
-            "build_time",
+            "source_commit",
+            "build_started_at",
             "command_shape",
             "approval_source",
             "review_trigger",
@@ -252,7 +251,7 @@ fn every_field_is_refused_by_name_where_it_is_missing_or_of_the_wrong_type() {
 fn an_admitted_record_has_no_empty_field_that_counts() {
     insta::assert_snapshot!(message(AdmissionKind::Model, "provider", json!("")), @"record.json:10:3: `provider` is empty, and the record is admitted");
     insta::assert_snapshot!(message(AdmissionKind::Model, "approval_source", json!(" ")), @"record.json:4:3: `approval_source` is empty, and the record is admitted");
-    insta::assert_snapshot!(message(AdmissionKind::Binary, "sha256", json!(null)), @"record.json:14:3: `sha256` is empty, and the record is admitted");
+    insta::assert_snapshot!(message(AdmissionKind::Binary, "sha256", json!(null)), @"record.json:15:3: `sha256` is empty, and the record is admitted");
     insta::assert_snapshot!(message(AdmissionKind::Target, "target_repository_path", json!("")), @"record.json:35:3: `target_repository_path` is empty, and the record is admitted");
     insta::assert_snapshot!(message(AdmissionKind::Source, "commit", json!("ab".repeat(20))), @"record.json:6:3: `commit` is no field of kind `registry`");
     insta::assert_snapshot!(message(AdmissionKind::Decision, "fallback_model", json!("")), @"record.json:11:3: `fallback_provider` and `fallback_model` are a pair: name both or neither");

@@ -5,7 +5,9 @@ use serde::Serialize;
 
 use crate::admission::AdmissionKind;
 use crate::ids::Digest;
-use crate::words::{AdmissionSeal, Lane};
+use crate::operator::OperatorName;
+use crate::time::Utc;
+use crate::words::{AdmissionSeal, Custody, Lane, Presence};
 
 outputs! {
     /// `cto admissions`.
@@ -16,13 +18,15 @@ outputs! {
         /// The `--after` of the next page; null on the last.
         pub next: Option<String>,
     }
-    /// `cto admit --file`.
+    /// `cto admit`.
     AdmitOutput, AdmitTag = "cto.admit/v1" {
         pub kind: AdmissionKind,
         pub subject: String,
         pub state: RecordState,
         pub digest: Digest,
         pub admission: AdmissionSeal,
+        /// Who signed for it; null where nobody did.
+        pub signature: Option<RecordSignature>,
         pub path: String,
         /// False when the same record was there already.
         pub written: bool,
@@ -36,6 +40,8 @@ wire_enum! {
         NotAdmitted = "not_admitted",
         /// Its review is overdue.
         Stale = "stale",
+        /// An operator signed another one about the same since, or the file of what he signed is gone.
+        RolledBack = "rolled_back",
         /// It can't be used.
         Bad = "bad",
     }
@@ -54,5 +60,21 @@ pub struct AdmissionRow {
     /// Why it is stale or can't be used.
     pub why: Option<String>,
     pub digest: Option<Digest>,
+    /// `signed` where it counts from stage 4 on.
     pub admission: Option<AdmissionSeal>,
+    /// Who signed for it; null where nobody did.
+    pub signature: Option<RecordSignature>,
+}
+
+/// Who stands for a record, as the ledger has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RecordSignature {
+    pub signer: OperatorName,
+    pub presence: Presence,
+    pub custody: Custody,
+    /// Where the ledger has it. A later record about the same has a greater one.
+    pub seq: u64,
+    pub at: Utc,
+    /// False since the key was revoked: the record counts as unsigned.
+    pub key_counts: bool,
 }

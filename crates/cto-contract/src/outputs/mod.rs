@@ -40,7 +40,8 @@ mod validate;
 mod why;
 
 pub use admissions::{
-    AdmissionRow, AdmissionsOutput, AdmissionsTag, AdmitOutput, AdmitTag, RecordState,
+    AdmissionRow, AdmissionsOutput, AdmissionsTag, AdmitOutput, AdmitTag, RecordSignature,
+    RecordState,
 };
 pub use approval::{
     ApprovalPhase, ApprovalStanding, DecisionOutput, DecisionTag, InboxOutput, InboxTag,

@@ -64,7 +64,8 @@ CLAIMS = {
 LAUNCHED = ("argv", "environment_names", "programs", "steering")
 GATES = (
     "lane_gate", "stage_gate", "lane_available", "source_admission", "binary_admission", "model_admission",
-    "provider_decision", "allowed_paths", "forbidden_actions", "risk_class", "mutation_mode", "approval", "repository", "start_tree_clean", "evidence_interface", "ledger", "trust", "confinement", "model_endpoint",
+    "provider_decision", "allowed_paths", "forbidden_actions", "risk_class", "mutation_mode", "approval", "target_admission",
+    "target_ownership", "target_risk", "target_paths", "target_actions", "target_approval", "target_outcome", "target_scope", "repository", "start_tree_clean", "evidence_interface", "ledger", "trust", "confinement", "model_endpoint",
     "model_access", "model_answer", "budget",
 )
 LANES = ("fake", "command", "case", "codex", "pi", "claude", "acp")

@@ -104,7 +104,8 @@ impl FixtureSite {
             put(&place.join("config/harness.yaml"), &text, 0o600)?;
         }
         for (name, text) in fixture.records {
-            put(&place.join("config").join(name), text, 0o600)?;
+            let text = text.replace("$PLACE", &place.display().to_string());
+            put(&place.join("config").join(name), &text, 0o600)?;
         }
         let gates = [
             (Lane::Command.gate(), fixture.gate),

@@ -3,6 +3,7 @@
 mod authority;
 mod gates;
 mod runs;
+mod targets;
 
 use cto_contract::blocker::BlockerCode;
 use cto_runner::SandboxAsk;
@@ -127,11 +128,11 @@ pub fn fixtures() -> impl Iterator<Item = &'static Fixture> {
         .iter()
         .chain(gates::FIXTURES)
         .chain(authority::FIXTURES)
+        .chain(targets::FIXTURES)
 }
 
 const APPROVALS: &str = "there are no approvals yet: no request, grant or denial can be made";
-const TARGETS: &str =
-    "there is no target admission yet: no run writes to a repository of its owner";
+const STEERING: &str = "no admission of a target pins steering files yet";
 const MODELS: &str = "no lane of this version asks its model before the start";
 
 /// Blockers without a fixture, and why. An entry goes when its blocker can be reached.
@@ -145,12 +146,6 @@ pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
         BlockerCode::MissingOperatorOutcome,
         "it blocks a proof and not a run, and there are no proofs yet",
     ),
-    (BlockerCode::TargetAdmissionMissing, TARGETS),
-    (BlockerCode::TargetAdmissionInvalid, TARGETS),
-    (BlockerCode::TargetNotAdmitted, TARGETS),
-    (BlockerCode::TargetScopeExceeded, TARGETS),
-    (BlockerCode::ApprovalSourceMissing, TARGETS),
-    (BlockerCode::OperatorOutcomeRequirementMissing, TARGETS),
     (BlockerCode::ApprovalConsumed, APPROVALS),
     (BlockerCode::ApprovalExpired, APPROVALS),
     (BlockerCode::ApprovalScopeMismatch, APPROVALS),
@@ -160,7 +155,7 @@ pub const NOT_COVERED: &[(BlockerCode, &str)] = &[
         BlockerCode::RollbackNotExact,
         "it stops a command and not a run, and nothing lands yet that could be taken back",
     ),
-    (BlockerCode::SteeringNotAdmitted, TARGETS),
+    (BlockerCode::SteeringNotAdmitted, STEERING),
     (BlockerCode::ProviderReasoningOnly, MODELS),
     (
         BlockerCode::AgentProtocolFailed,

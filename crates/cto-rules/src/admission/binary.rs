@@ -1,6 +1,6 @@
 //! Whether the program of a lane is the one that was let in.
 
-use cto_contract::admission::{AdmissionKind, AdmissionStatus, BinaryAdmission};
+use cto_contract::admission::{AdmissionKind, AdmissionStatus, BinaryAdmission, SourceAdmission};
 use cto_contract::ids::Digest;
 use cto_contract::words::Lane;
 
@@ -62,12 +62,26 @@ pub fn judge<'a>(
     }
     let mut first = None;
     for stored in own() {
-        match fits(stored, lane, seen, moment) {
+        match fits(stored, lane, seen, moment).and_then(|()| built_from(stored, records)) {
             Ok(()) => return Ok(stored),
             Err(why) => first = first.or(Some(why)),
         }
     }
     Err(first.unwrap_or_else(|| nothing(records, lane)))
+}
+
+/// A build that a person made is of the source that was let in, where that is pinned to a commit.
+fn built_from(stored: &Stored<BinaryAdmission>, records: &Records) -> Result<(), String> {
+    let Some(commit) = &stored.record.source_commit else {
+        return Ok(());
+    };
+    let own = |s: &&Stored<SourceAdmission>| s.record.lane == stored.record.lane;
+    let pinned = records.sources.iter().filter(own);
+    let mut pinned = pinned.filter_map(|s| s.record.commit.as_ref()).peekable();
+    if pinned.peek().is_none() || pinned.any(|admitted| admitted == commit) {
+        return Ok(());
+    }
+    Err("the program was built from another commit than that of the admitted source".to_owned())
 }
 
 fn fits(

@@ -16,6 +16,7 @@ use super::*;
 
 pub(crate) const PROVIDER: &str = "my-local";
 pub(crate) const MODEL: &str = "some-model";
+pub(crate) const TARGET: &str = "/srv/t";
 const PROGRAM: &str = "/opt/agent/agent";
 
 pub(super) fn stage(number: u8) -> Stage {
@@ -84,9 +85,9 @@ pub(crate) fn decision(lane: Lane) -> Stored<ProviderDecision> {
     }))
 }
 
-fn target() -> Stored<TargetAdmission> {
+pub(crate) fn target() -> Stored<TargetAdmission> {
     stored(json!({
-        "admission_status": "admitted", "target_repository_path": "/srv/t", "ownership_evidence": "mine",
+        "admission_status": "admitted", "target_repository_path": TARGET, "ownership_evidence": "mine",
         "risk_classification": "low_risk_noncritical", "allowed_paths": ["src/", "README.md", "a*.py"],
         "forbidden_actions": cto_contract::words::Action::ALL, "approval_source": "me",
         "approval_timestamp": "2026-06-01", "operator_outcome_required": true, "review_trigger": "before another path",
@@ -116,6 +117,7 @@ pub(crate) fn request() -> ModelRequest {
 fn bad(kind: AdmissionKind, lane: Option<Lane>, pair: Option<(&str, &str)>) -> BadRecord {
     BadRecord {
         kind,
+        place: "x.json:3:1".to_owned(),
         why: "x.json:3:1: unknown field".to_owned(),
         lane,
         pair: pair.map(|(p, m)| (p.to_owned(), m.to_owned())),

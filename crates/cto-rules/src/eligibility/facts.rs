@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cto_contract::admission::TargetAdmission;
 use cto_contract::config::GateConfig;
 use cto_contract::event::ProviderFault;
 use cto_contract::ids::Digest;
@@ -11,7 +12,7 @@ use cto_contract::time::Utc;
 use cto_contract::wire_enum;
 use cto_contract::words::{Lane, SandboxClass, Stage};
 
-use crate::admission::{ModelRequest, ProgramSeen, Records};
+use crate::admission::{ModelRequest, NamedRecord, ProgramSeen, Records};
 use crate::standing::{FileState, LedgerFacts};
 
 use crate::approval::ApprovalRefusal;
@@ -46,6 +47,8 @@ pub struct Asked {
     pub lanes: BTreeMap<Lane, LaneSettings>,
     /// What people let in.
     pub records: Records,
+    /// Where the repository lies that the work is done on, with no link left in it; none for a case.
+    pub target_path: Option<String>,
     pub approval: ApprovalState,
     /// Caps of the contract that nobody could hold while a model is asked, by name.
     pub unmeterable: Vec<String>,
@@ -80,6 +83,8 @@ pub struct LaneSettings {
     pub is_disabled: bool,
     /// The model that the environment asks for.
     pub model: ModelRequest,
+    /// The admission of a target that the environment names; that file alone counts then.
+    pub target: Option<NamedRecord<TargetAdmission>>,
 }
 
 impl LaneSettings {
@@ -94,6 +99,7 @@ impl LaneSettings {
         is_built_in: false,
         is_disabled: false,
         model: ModelRequest::NOTHING,
+        target: None,
     };
 }
 

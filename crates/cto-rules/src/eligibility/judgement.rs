@@ -8,11 +8,11 @@ use cto_contract::text;
 use cto_contract::time::Utc;
 use cto_contract::words::{Lane, NetworkClass};
 
-use crate::admission::Moment;
+use crate::admission::{Moment, TargetGate};
 
 use super::facts::{Asked, Facts, LaneSettings, LookedUp, Probe, Seen};
 use super::stage::StageAsked;
-use super::{lane_gates, machine_gates, model_gates, record_gates, task_gates};
+use super::{lane_gates, machine_gates, model_gates, record_gates, target_gates, task_gates};
 
 /// Most characters of a fact's value that are shown.
 const SHOWN_CHARS: usize = 200;
@@ -222,6 +222,14 @@ pub(super) fn judge_one(gate: Gate, facts: &LaneFacts<'_>) -> Finding {
         Gate::RiskClass => task_gates::risk_class(facts),
         Gate::MutationMode => task_gates::mutation_mode(facts),
         Gate::Approval => task_gates::approval(facts),
+        Gate::TargetAdmission => target_gates::target(facts, TargetGate::Admission),
+        Gate::TargetOwnership => target_gates::target(facts, TargetGate::Ownership),
+        Gate::TargetRisk => target_gates::target(facts, TargetGate::Risk),
+        Gate::TargetPaths => target_gates::target(facts, TargetGate::Paths),
+        Gate::TargetActions => target_gates::target(facts, TargetGate::Actions),
+        Gate::TargetApproval => target_gates::target(facts, TargetGate::Approval),
+        Gate::TargetOutcome => target_gates::target(facts, TargetGate::Outcome),
+        Gate::TargetScope => target_gates::target(facts, TargetGate::Scope),
         Gate::Repository => task_gates::repository(facts),
         Gate::StartTreeClean => task_gates::start_tree_clean(facts),
         Gate::EvidenceInterface => machine_gates::evidence_interface(facts),

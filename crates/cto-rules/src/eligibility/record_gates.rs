@@ -12,6 +12,7 @@ use crate::admission::{
 
 use super::facts::Probe;
 use super::judgement::{Finding, Judgement, LaneFacts, quote, refused};
+use super::target_gates::TargetSeen;
 
 const RECORDS: &str = "admission records";
 const OWN: &str = "part of this binary";
@@ -152,6 +153,7 @@ pub(super) fn seen(facts: &LaneFacts<'_>) -> AdmissionsSeen {
     let decision = decision.and_then(|_| {
         judge_decision(&facts.asked.records, facts.lane, admitted, facts.moment()).ok()
     });
+    let target = TargetSeen::of(facts);
     let records = [
         used(
             AdmissionKind::Source,
@@ -160,11 +162,16 @@ pub(super) fn seen(facts: &LaneFacts<'_>) -> AdmissionsSeen {
         used(AdmissionKind::Binary, binary),
         used(AdmissionKind::Model, admitted),
         used(AdmissionKind::Decision, decision),
+        used(
+            AdmissionKind::Target,
+            target.as_ref().and_then(TargetSeen::used),
+        ),
     ];
     AdmissionsSeen {
         source_admission_status: source
             .map_or(SourceAdmissionStatus::Admitted, |verdict| verdict.status),
         model: model.map(|verdict| model_seen(facts, &verdict)),
+        target_repository_admission_status: target.as_ref().map(TargetSeen::status),
         records: records.into_iter().flatten().collect(),
     }
 }

@@ -61,6 +61,7 @@ pub(crate) fn good(lane: Lane, number: u8) -> Facts {
         is_built_in: true,
         is_disabled: false,
         model: records::request(),
+        target: None,
     };
     let mut facts = Facts::new(Asked {
         contract: contract(stage(number).mode()),
@@ -74,6 +75,7 @@ pub(crate) fn good(lane: Lane, number: u8) -> Facts {
         },
         lanes: [(lane, settings)].into(),
         records: records::good(lane),
+        target_path: Some(records::TARGET.to_owned()),
         approval: ApprovalState::Granted,
         unmeterable: Vec::new(),
         auth_bridge: None,
@@ -164,6 +166,14 @@ fn is_required(gate: Gate, lane: Lane, number: u8) -> bool {
             Lane::Case | Lane::Codex | Lane::Pi | Lane::Claude | Lane::Acp => number >= 3,
         },
         Gate::MutationMode => is_fake || number > 1,
+        Gate::TargetAdmission
+        | Gate::TargetOwnership
+        | Gate::TargetRisk
+        | Gate::TargetPaths
+        | Gate::TargetActions
+        | Gate::TargetApproval
+        | Gate::TargetOutcome
+        | Gate::TargetScope => number >= 5,
         Gate::LaneAvailable
         | Gate::AllowedPaths
         | Gate::ForbiddenActions
@@ -197,6 +207,15 @@ fn expected(lane: Lane, number: u8, twist_of: impl Fn(Gate) -> Option<Twist>) ->
             }
             _ if !is_required(gate, lane, number) => Fine,
             (Gate::Budget, _) if lane == Lane::Fake => Fine,
+            // Nothing exceeds where nothing is allowed, or nothing wanted.
+            (Gate::TargetScope, Some(_))
+                if twist_of(Gate::TargetPaths).is_some()
+                    || twist_of(Gate::AllowedPaths).is_some() =>
+            {
+                Fine
+            }
+            // Where there is no record of a target, only that is said.
+            (of, _) if is_target(of) && has_no_target(&twist_of) => Fine,
             (_, Some(Twist::Fault(code, _))) => Missing(code),
             (_, Some(Twist::FaultAt(code, (first, last), _))) => {
                 if (first..=last).contains(&number) {
@@ -223,6 +242,30 @@ fn expected(lane: Lane, number: u8, twist_of: impl Fn(Gate) -> Option<Twist>) ->
         }
     };
     Gate::ALL.iter().copied().map(one).collect()
+}
+
+/// What a record of a target says, besides that it admits.
+fn is_target(gate: Gate) -> bool {
+    matches!(
+        gate,
+        Gate::TargetOwnership
+            | Gate::TargetRisk
+            | Gate::TargetPaths
+            | Gate::TargetActions
+            | Gate::TargetApproval
+            | Gate::TargetOutcome
+            | Gate::TargetScope
+    )
+}
+
+fn has_no_target(twist_of: &impl Fn(Gate) -> Option<Twist>) -> bool {
+    match twist_of(Gate::TargetAdmission) {
+        Some(Twist::Fault(code, _) | Twist::FaultAt(code, ..)) => matches!(
+            code,
+            BlockerCode::TargetAdmissionMissing | BlockerCode::TargetAdmissionInvalid
+        ),
+        Some(Twist::Unseen(..)) | None => false,
+    }
 }
 
 fn seen(judged: &[Judged]) -> Vec<Expected> {

@@ -97,6 +97,29 @@ fn a_key_without_presence_makes_no_key_with_it() {
 }
 
 #[test]
+fn a_key_without_presence_revokes_nobody_else() {
+    let bot = "add bot plain-1 by olga claims-1 claimed";
+    let other = "add ivan plain-2 by olga claims-1 claimed";
+    let refused =
+        "a key without presence revokes only keys of its own operator that have none either";
+    for (line, expected) in [
+        ("revoke olga claims-1 by bot plain-1 none", refused),
+        ("revoke ivan plain-2 by bot plain-1 none", refused),
+        ("revoke bot plain-1 by bot plain-1 none", "ok"),
+        ("revoke bot plain-1 by olga claims-1 claimed", "ok"),
+    ] {
+        assert_eq!(last(&[OLGA, bot, other, line]), expected, "{line}");
+    }
+    let spare = "add bot plain-3 by bot plain-1 none";
+    let gone = "revoke bot plain-3 by bot plain-1 none";
+    assert_eq!(last(&[OLGA, bot, spare, gone]), "ok");
+    // Nor does a security key that nobody touched.
+    let untouched = "revoke olga claims-1 by ivan sk-1 none";
+    let ivan = "add ivan sk-1 by olga claims-1 claimed";
+    assert_eq!(last(&[OLGA, ivan, untouched]), refused);
+}
+
+#[test]
 fn a_revoked_key_stays_revoked_and_the_last_one_can_not_be() {
     let second = "add olga claims-2 by olga claims-1 claimed";
     let gone = "revoke olga claims-1 by olga claims-2 claimed";

@@ -215,7 +215,8 @@ fn source(state: &RunState) -> SourceSection {
         .or_else(|| contract.and_then(|c| c.branch_policy.clone())),
         disposable_repository_dir: (plan.and_then(|p| p.landing.as_ref()?.disposable.as_ref()))
             .map(|disposable| disposable.directory.clone()),
-        target_repository_admission_status: None,
+        target_repository_admission_status: admissions(state)
+            .and_then(|seen| seen.target_repository_admission_status),
         target_repository_start_clean: (source.as_ref())
             .filter(|_| state.started.mutation_mode >= MutationMode::OwnedNoncriticalRepo)
             .map(|source| source.dirty_count == 0),

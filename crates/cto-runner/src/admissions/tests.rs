@@ -1,5 +1,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
+use cto_contract::words::AdmissionSeal;
+
 use super::*;
 
 const MODEL: &str = "status: admitted\nprovider: mine\nmodel: m1\ncredential_source_class: none\nallowed_network_class: local\napproval_source: me\nadmission_timestamp: 2026-06-01\nreview_trigger: before another model\n";
@@ -35,7 +37,8 @@ impl Place {
             .iter()
             .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
         let env = Environment::new(pairs);
-        Authority::read(&self.path("config"), &env, Some(&self.path("repo")))
+        let book = AdmissionBook::default();
+        Authority::read(&self.path("config"), &env, Some(&self.path("repo")), &book)
     }
 
     /// What the file that the environment names comes to.
@@ -190,7 +193,7 @@ fn what_a_run_used_is_kept_once_under_its_digest() {
         keep(
             &home,
             &records,
-            &ModelRequest::NOTHING,
+            (&ModelRequest::NOTHING, None),
             std::slice::from_ref(&used),
         )
         .unwrap();

@@ -67,12 +67,13 @@ pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, Ste
             model: model.to_owned(),
         });
     let asked = &facts.asked;
-    let request = asked.lanes.get(&asked.lane).map(|lane| &lane.model);
-    let request = request.cloned().unwrap_or_default();
+    let settings = asked.lanes.get(&asked.lane);
+    let request = settings.map(|lane| lane.model.clone()).unwrap_or_default();
+    let target = settings.and_then(|lane| lane.target.as_ref());
     keep(
         &run.harness.home,
         &asked.records,
-        &request,
+        (&request, target),
         &admissions.records,
     )
     .map_err(|e| StepError::not_written("$CTO_HOME/admissions", &e))?;

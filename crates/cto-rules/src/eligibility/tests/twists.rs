@@ -315,6 +315,134 @@ pub(super) const TWISTS: &[(Gate, Twist)] = {
             }),
         ),
         (
+            G::TargetAdmission,
+            Fault(B::TargetAdmissionMissing, |f| {
+                f.asked.records.targets.clear();
+            }),
+        ),
+        (
+            G::TargetAdmission,
+            Fault(B::TargetAdmissionInvalid, |f| {
+                settings(f).target = Some(NamedRecord::Invalid("line 3".to_owned()));
+            }),
+        ),
+        (
+            G::TargetAdmission,
+            Fault(B::TargetNotAdmitted, |f| {
+                f.asked
+                    .records
+                    .targets
+                    .iter_mut()
+                    .for_each(|t| t.record.admission_status = AdmissionStatus::NotAdmitted);
+            }),
+        ),
+        (
+            G::TargetAdmission,
+            Fault(B::TargetNotAdmitted, |f| {
+                f.asked
+                    .records
+                    .targets
+                    .iter_mut()
+                    .for_each(|t| t.seal = AdmissionSeal::Unsigned);
+            }),
+        ),
+        (
+            G::TargetAdmission,
+            Fault(B::TargetNotAdmitted, |f| {
+                f.asked
+                    .records
+                    .targets
+                    .iter_mut()
+                    .for_each(|t| t.record.review_trigger = OVERDUE.parse().unwrap());
+            }),
+        ),
+        (
+            G::TargetAdmission,
+            Fault(B::TargetNotAdmitted, |f| {
+                f.asked.contract.target_id = Some("t".to_owned());
+                f.asked.target_path = Some("/srv/moved".to_owned());
+            }),
+        ),
+        (
+            G::TargetOwnership,
+            Fault(B::UnownedRepository, |f| {
+                f.asked
+                    .records
+                    .targets
+                    .iter_mut()
+                    .for_each(|t| t.record.ownership_evidence = "".parse().unwrap());
+            }),
+        ),
+        (
+            G::TargetRisk,
+            Fault(B::CriticalRepository, |f| {
+                f.asked
+                    .records
+                    .targets
+                    .iter_mut()
+                    .for_each(|t| t.record.risk_classification = "production".parse().unwrap());
+            }),
+        ),
+        (
+            G::TargetPaths,
+            Fault(B::AllowedPathsMissing, |f| {
+                f.asked
+                    .records
+                    .targets
+                    .iter_mut()
+                    .for_each(|t| t.record.allowed_paths.clear());
+            }),
+        ),
+        (
+            G::TargetActions,
+            Fault(B::ForbiddenActionsMissing, |f| {
+                f.asked.records.targets.iter_mut().for_each(|t| {
+                    t.record.forbidden_actions.remove(&Action::Deploy);
+                });
+            }),
+        ),
+        (
+            G::TargetApproval,
+            Fault(B::ApprovalSourceMissing, |f| {
+                f.asked
+                    .records
+                    .targets
+                    .iter_mut()
+                    .for_each(|t| t.record.approval_source = "".parse().unwrap());
+            }),
+        ),
+        (
+            G::TargetApproval,
+            Fault(B::ApprovalSourceMissing, |f| {
+                f.asked
+                    .records
+                    .targets
+                    .iter_mut()
+                    .for_each(|t| t.record.approval_timestamp = "".parse().unwrap());
+            }),
+        ),
+        (
+            G::TargetOutcome,
+            Fault(B::OperatorOutcomeRequirementMissing, |f| {
+                f.asked
+                    .records
+                    .targets
+                    .iter_mut()
+                    .for_each(|t| t.record.operator_outcome_required = false);
+            }),
+        ),
+        (
+            G::TargetScope,
+            Fault(B::TargetScopeExceeded, |f| {
+                for target in &mut f.asked.records.targets {
+                    let paths = &mut target.record.allowed_paths;
+                    paths
+                        .iter_mut()
+                        .for_each(|path| *path = "docs/".parse().unwrap());
+                }
+            }),
+        ),
+        (
             G::Repository,
             Fault(
                 B::SourceNotOwned,
