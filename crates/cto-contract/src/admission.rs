@@ -181,6 +181,20 @@ impl Admission {
         }
     }
 
+    /// The days on which something was done, by field: none of them can lie ahead.
+    pub fn dates(&self) -> Vec<(&'static str, &RecordDate)> {
+        match self {
+            Self::Source(record) => vec![("retrieved_at", &record.retrieved_at)],
+            Self::Binary(record) => vec![
+                ("build_started_at", &record.build_started_at),
+                ("build_time", &record.build_time),
+            ],
+            Self::Model(record) => vec![("admission_timestamp", &record.admission_timestamp)],
+            Self::Decision(_) => Vec::new(),
+            Self::Target(record) => vec![("approval_timestamp", &record.approval_timestamp)],
+        }
+    }
+
     /// The name of its file: what it is about, in letters that every file system takes. Two records about different things
     /// may come to the same name.
     pub fn file_name(&self) -> String {

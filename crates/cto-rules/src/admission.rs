@@ -27,6 +27,7 @@ use crate::secrets::refuse_in_record;
 pub use binary::{ProgramSeen, is_refused as binary_is_refused, judge as judge_binary};
 pub use decision::judge as judge_decision;
 pub use model::{ModelRequest, ModelVerdict, NamedRecord, SCRIPTED, judge as judge_model};
+pub use review::dated_ahead;
 pub use source::{SourceVerdict, judge as judge_source};
 pub use target::{
     TargetFacts, TargetGate, TargetVerdict, bound as bound_by_target, find as find_target,

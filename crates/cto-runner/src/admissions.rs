@@ -18,7 +18,7 @@ use cto_contract::ids::Digest;
 use cto_contract::words::Lane;
 use cto_evidence::canonical::{digest_of, to_canonical};
 use cto_rules::admission::{
-    BadRecord, ModelRequest, NamedRecord, Records, Stored, unreadable_target,
+    BadRecord, ModelRequest, NamedRecord, Records, Stored, dated_ahead, unreadable_target,
 };
 use cto_rules::authority::AdmissionBook;
 use cto_rules::secrets::refuse_in_record;
@@ -198,6 +198,15 @@ pub fn read_record(
 ) -> Result<KeptRecord, DocumentError> {
     let whole = |e: &dyn std::error::Error| DocumentError::whole(name, error_chain(e));
     let admission = cto_rules::admission::read(kind, name, bytes)?;
+    if let Some(field) = dated_ahead(&admission, crate::now()).filter(|_| admission.is_admitted()) {
+        let (line, column) = document::place_of_key(bytes, field).unwrap_or((1, 1));
+        return Err(DocumentError {
+            name: name.to_owned(),
+            line,
+            column,
+            message: format!("`{field}` lies in the future, and the record is admitted"),
+        });
+    }
     // Once more in the form that is kept: an escape in the file could hide what is refused.
     let canonical = to_canonical(&admission).map_err(|e| whole(&e))?;
     if let Some(found) = refuse_in_record(&String::from_utf8_lossy(&canonical)) {
@@ -286,10 +295,12 @@ impl Authority {
         let value = |variable: Option<String>| Some(env.get(&variable?)?.to_owned());
         let file = named(AdmissionKind::Model);
         let file = file.map(|found| {
-            named_record(found, book, |admission| {
-                match admission {
-    X
-            }
+            named_record(found, book, |admission| match admission {
+                Admission::Model(record) => Some(record),
+                Admission::Source(_)
+                | Admission::Binary(_)
+                | Admission::Decision(_)
+                | Admission::Target(_) => None,
             })
         });
         let target = named(AdmissionKind::Target);

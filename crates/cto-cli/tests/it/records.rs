@@ -133,6 +133,10 @@ fn a_record_with_a_secret_an_address_or_a_wrong_field_is_refused_by_line_and_nev
             format!("{}mood: good\n", record("mine", "m1")),
             "record.yaml:9:1",
         ),
+        (
+            record("mine", "m1").replace("2026-01-01", "2999-01-01"),
+            "record.yaml:7:1: `admission_timestamp` lies in the future",
+        ),
         ("status: admitted\n".to_owned(), "missing field"),
     ] {
         let file = place.path("record.yaml");

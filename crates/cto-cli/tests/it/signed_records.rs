@@ -248,6 +248,43 @@ fn what_a_revoked_key_signed_counts_as_unsigned() {
 }
 
 #[test]
+fn a_hostile_record_is_shown_whole_and_visible_and_what_is_shown_is_what_is_signed() {
+    let here = Governed::new();
+    let mut hostile = model("before another model");
+    let long = "x".repeat(3000);
+    hostile["approval_source"] = format!("olga\u{202e}ton era uoy\u{202c} {long} the end").into();
+    let file = put(&here, "model.json", &hostile);
+    let asked = here
+        .place
+        .cto(&["admit", "model", "--file", &file])
+        .expect(4);
+    for told in [&asked.err, &asked.out] {
+        assert!(!told.contains(['\u{202e}', '\u{202c}', '\u{1b}']), "{told}");
+    }
+    assert!(asked.err.contains("\\u{202e}ton era uoy"), "{}", asked.err);
+    assert!(
+        asked.err.contains(&format!("{long} the end")),
+        "it is not cut"
+    );
+    let again = here
+        .asks(&["admit", "model", "--file", &file])
+        .expect(4)
+        .json();
+    let message = fs::read(again["file"].as_str().unwrap()).unwrap();
+    let signed: Value = serde_json::from_slice(&message).unwrap();
+    assert_eq!(
+        signed["record"]["approval_source"],
+        hostile["approval_source"]
+    );
+    // A character that steers a terminal outright never gets into a record.
+    hostile["approval_source"] = "a\u{1b}[2Jb".into();
+    let file = put(&here, "ansi.json", &hostile);
+    let refused = here.place.cto(&["admit", "model", "--file", &file]);
+    assert_eq!(refused.code, Some(2));
+    assert!(!refused.err.contains('\u{1b}'), "{}", refused.err);
+}
+
+#[test]
 fn at_a_terminal_the_fields_are_asked_for_one_after_the_other() {
     let place = Place::new().with_key();
     let nobody = place.cto(&["admit", "model", "--json"]);

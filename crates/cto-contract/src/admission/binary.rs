@@ -84,6 +84,10 @@ impl BinaryAdmission {
         if self.status == AdmissionStatus::NotAdmitted {
             return None;
         }
+        let (began, done) = (self.build_started_at.begins(), self.build_time.begins());
+        if began.zip(done).is_some_and(|(began, done)| began > done) {
+            return Some(("build_started_at", "lies after `build_time`".to_owned()));
+        }
         let (is_built, by) = (self.source_commit.is_some(), &self.build_command);
         first_empty(&[
             ("build_command", is_built && by.is_empty()),

@@ -252,6 +252,7 @@ fn an_admitted_record_has_no_empty_field_that_counts() {
     insta::assert_snapshot!(message(AdmissionKind::Model, "provider", json!("")), @"record.json:10:3: `provider` is empty, and the record is admitted");
     insta::assert_snapshot!(message(AdmissionKind::Model, "approval_source", json!(" ")), @"record.json:4:3: `approval_source` is empty, and the record is admitted");
     insta::assert_snapshot!(message(AdmissionKind::Binary, "sha256", json!(null)), @"record.json:15:3: `sha256` is empty, and the record is admitted");
+    insta::assert_snapshot!(message(AdmissionKind::Binary, "build_started_at", json!("2027-01-01")), @"record.json:4:3: `build_started_at` lies after `build_time`");
     insta::assert_snapshot!(message(AdmissionKind::Target, "target_repository_path", json!("")), @"record.json:35:3: `target_repository_path` is empty, and the record is admitted");
     insta::assert_snapshot!(message(AdmissionKind::Source, "commit", json!("ab".repeat(20))), @"record.json:6:3: `commit` is no field of kind `registry`");
     insta::assert_snapshot!(message(AdmissionKind::Decision, "fallback_model", json!("")), @"record.json:11:3: `fallback_provider` and `fallback_model` are a pair: name both or neither");

@@ -177,6 +177,18 @@ impl RecordDate {
     }
 }
 
+impl RecordDate {
+    /// The first moment that it can mean; none where it is empty. A day begins earliest in the east.
+    pub fn begins(&self) -> Option<crate::time::Utc> {
+        if is_day(&self.0) {
+            let midnight: crate::time::Utc = format!("{}T00:00:00Z", self.0).parse().ok()?;
+            return Some(midnight.plus_seconds(-14 * 3600));
+        }
+        let moment: jiff::Timestamp = self.0.parse().ok()?;
+        moment.to_string().parse().ok()
+    }
+}
+
 impl Integrity {
     /// What stands in where no registry publishes a hash.
     pub fn of_tree(digest: &crate::ids::Digest) -> Self {

@@ -1,5 +1,6 @@
-//! The part of `review_trigger` that a program can check: a date in it.
+//! What a program can check of the days in a record: one in `review_trigger` that has passed, and one that lies ahead.
 
+use cto_contract::admission::{Admission, RecordDate};
 use cto_contract::time::Utc;
 
 /// The first day in a text that is over, as it is written there. A day is over when the next one has begun, in UTC.
@@ -21,6 +22,18 @@ pub(super) fn passed_date(text: &str, now: Utc) -> Option<String> {
         let begins: Utc = format!("{day}T00:00:00Z").parse().ok()?;
         (now >= begins.plus_seconds(24 * 3600)).then(|| day.to_owned())
     })
+}
+
+/// How far a clock may be behind that of whoever wrote a record.
+const SKEW_SECONDS: i64 = 300;
+
+/// The first field of a record that is dated ahead: what has not happened yet was not seen by anybody.
+pub fn dated_ahead(record: &Admission, now: Utc) -> Option<&'static str> {
+    let latest = now.plus_seconds(SKEW_SECONDS);
+    let dates = record.dates();
+    let ahead = |date: &RecordDate| date.begins().is_some_and(|begins| begins > latest);
+    let found = dates.into_iter().find(|(_, date)| ahead(date));
+    found.map(|(field, _)| field)
 }
 
 #[cfg(test)]
@@ -47,6 +60,38 @@ mod tests {
             ("é2026-05-31é", Some("2026-05-31")),
         ] {
             assert_eq!(passed(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_not_happened_yet_is_named_by_its_field() {
+        let ahead = |kind: &str, field: &str, date: &str| {
+            let mut record = serde_json::json!({
+                "status": "not_admitted", "provider": "p", "model": "m", "credential_source_class": "none",
+                "allowed_network_class": "local", "approval_source": "me", "admission_timestamp": "2026-06-01",
+                "review_trigger": "x",
+            });
+            record[field] = date.into();
+            let record = Admission::from_value(kind.parse().unwrap(), &record).unwrap();
+            dated_ahead(&record, "2026-06-01T10:00:00Z".parse().unwrap())
+        };
+        for (date, expected) in [
+            ("", None),
+            ("2020-01-01", None),
+            // Somewhere it is that day already.
+            ("2026-06-02", None),
+            ("2026-06-03", Some("admission_timestamp")),
+            ("2026-06-01T10:04:00Z", None),
+            ("2026-06-01T10:06:00Z", Some("admission_timestamp")),
+            ("2026-06-01T12:06:00+02:00", Some("admission_timestamp")),
+            ("2026-06-01T12:04:00+02:00", None),
+            ("9999-12-31", Some("admission_timestamp")),
+        ] {
+            assert_eq!(
+                ahead("model", "admission_timestamp", date),
+                expected,
+                "{date}"
+            );
         }
     }
 
