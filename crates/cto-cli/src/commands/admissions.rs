@@ -1,6 +1,7 @@
 //! `cto admissions`: the records of people.
 
 use cto_contract::outputs::AdmissionRow;
+use cto_contract::words::AdmissionSeal;
 use cto_runner::{list_admissions, signed_admissions};
 
 use super::Outcome;
@@ -73,6 +74,9 @@ fn seal(row: &AdmissionRow) -> String {
     match &row.signature {
         None => word.to_owned(),
         Some(by) if !by.key_counts => format!("{word}: the key of {} was revoked", by.signer),
+        Some(by) if row.admission == Some(AdmissionSeal::Unsigned) => {
+            format!("{word}: the signature of {} shows nobody", by.signer)
+        }
         Some(by) => format!(
             "{word} by {} (presence: {}, custody: {}, entry {})",
             by.signer, by.presence, by.custody, by.seq

@@ -131,7 +131,7 @@ pub fn fixtures() -> impl Iterator<Item = &'static Fixture> {
         .chain(targets::FIXTURES)
 }
 
-const APPROVALS: &str = "there are no approvals yet: no request, grant or denial can be made";
+const APPROVALS: &str = "it takes the signature of an operator, and no fixture has one yet";
 const STEERING: &str = "no admission of a target pins steering files yet";
 const MODELS: &str = "no lane of this version asks its model before the start";
 
