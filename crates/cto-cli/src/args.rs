@@ -61,6 +61,7 @@ pub(crate) enum Command {
     Contract(commands::contract::Args),
     Route(commands::route::Args),
     Run(commands::run::Args),
+    Delegate(commands::delegate::Args),
     Rerun(commands::rerun::Args),
     Request(commands::request::Args),
     Inbox(commands::inbox::Args),
@@ -108,7 +109,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Work",
         &[
-            "init", "contract", "route", "run", "rerun", "matrix", "loop", "stop",
+            "init", "contract", "route", "run", "delegate", "rerun", "matrix", "loop", "stop",
         ],
     ),
     (

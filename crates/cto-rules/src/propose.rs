@@ -3,6 +3,7 @@
 //! A guess, written so that a person can correct it: narrow where it can be, with the checks frozen. Whatever the
 //! project's files hold, the proposal reads back as the contract that it is.
 
+pub mod delegate;
 pub mod files;
 mod languages;
 #[cfg(test)]

@@ -138,9 +138,11 @@ impl Harness {
 
     fn ended(&self, act: LandingAct, run_id: &RunId) -> Result<Option<LandingEnded>, StoreError> {
         let found: Option<Found<Record>> = self.store().find(&LandingEnded::key(act, run_id))?;
-        Ok(found.and_then(|found| match found.record {
-            Record::LandingEnded(ended) => Some(ended),
-            _ => None,
+        Ok(found.and_then(|found| {
+            let Record::LandingEnded(ended) = found.record else {
+                return None;
+            };
+            Some(ended)
         }))
     }
 
@@ -150,9 +152,11 @@ impl Harness {
         run_id: &RunId,
     ) -> Result<Option<LandingIntended>, StoreError> {
         let found: Option<Found<Record>> = self.store().find(&LandingIntended::key(act, run_id))?;
-        Ok(found.and_then(|found| match found.record {
-            Record::LandingIntended(intended) => Some(intended),
-            _ => None,
+        Ok(found.and_then(|found| {
+            let Record::LandingIntended(intended) = found.record else {
+                return None;
+            };
+            Some(intended)
         }))
     }
 
@@ -370,10 +374,9 @@ impl Harness {
 
     /// Finishes landings whose process died. Those that another process works on are left alone.
     pub(crate) fn finish_landings(&self) -> Vec<(RunId, Result<LandingResult, LandError>)> {
-        let open = match self.open_landings() {
-            Ok(open) => open,
-            // Whoever needs the ledger is told by it.
-            Err(_) => return Vec::new(),
+        // Whoever needs the ledger is told by it.
+        let Ok(open) = self.open_landings() else {
+            return Vec::new();
         };
         let mut done = Vec::new();
         for run_id in open {

@@ -118,7 +118,8 @@ fn may_go_on(
     let mut dirty = target.fingerprint()?.dirty.into_iter();
     let is_left_alone =
         |path: &TreePath| prepared.left_alone.as_ref() == Some(path) && !ours.contains(path);
-    let counts = |path: &TreePath| !(is_adopted && ours.contains(path)) && !is_left_alone(path);
+    let is_own = |path: &TreePath| is_adopted && ours.contains(path);
+    let counts = |path: &TreePath| !is_own(path) && !is_left_alone(path);
     match dirty.find(|dirty| counts(&dirty.path)) {
         Some(dirty) => Err(LandingError::Dirty { path: dirty.path }),
         None => Ok(false),

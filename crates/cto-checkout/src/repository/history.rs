@@ -38,7 +38,7 @@ impl Repository {
             .filter(|line| !line.is_empty());
         let ids = lines.map(|line| std::str::from_utf8(line).ok()?.parse().ok());
         let ids: Option<Vec<Oid>> = ids.collect();
-        Ok(ids.ok_or(RepositoryError::Answer { verb: "rev-list" })?)
+        ids.ok_or(RepositoryError::Answer { verb: "rev-list" })
     }
 
     /// Reads a commit, checked against its id.

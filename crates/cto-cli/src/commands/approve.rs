@@ -156,44 +156,57 @@ impl<'a> Decision<'a> {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let decision = Decision::open(&args.id, session)?;
-    decision.check(&args.sign)?;
-    let opened = &decision.opened;
-    let asked_by = requested_by(opened);
-    let make = |slot: Slot, signer: OperatorName| GrantStatement {
-        schema: GrantSchema,
-        ledger: slot.ledger,
-        request_id: opened.request_id.clone(),
-        request_digest: opened.request_digest.clone(),
-        execution_scope: ExecutionScope,
-        sentence: opened.sentence.clone(),
-        bindings: opened.bindings.clone(),
-        expires_at: opened.expires_at,
-        requester: opened.requester.clone(),
-        self_approved: asked_by.as_ref().is_none_or(|asked| *asked == signer),
-        shown_digest: decision.shown_digest(),
-        records: opened.records.clone(),
-        signer,
-        slot: slot.nonce,
-        at: slot.at,
-    };
-    let purpose = format!("approve {}", opened.request_id);
-    let entered = decide(
-        session,
-        &decision.harness,
-        &args.sign,
-        &decision.question(&purpose, &opened.sentence),
-        make,
-        &|ledger, authority| {
-            let who = signer_of(&args.sign, authority)?;
-            Ok(check_decision(
-                ledger,
-                authority,
-                &opened.request_id,
-                (&who, cto_runner::now()),
-            )?)
-        },
-    )?;
+    let entered = decision.grant(&args.sign)?;
     decision.tell(entered)
+}
+
+/// Asks an operator for his approval, here and now.
+pub(super) fn grant(id: &RequestId, sign: &SignArgs, session: &Session) -> Result<(), Failure> {
+    Decision::open(id, session)?.grant(sign).map(drop)
+}
+
+impl Decision<'_> {
+    fn grant(&self, sign: &SignArgs) -> Result<Option<SignedDecisionOutput>, Failure> {
+        let decision = self;
+        decision.check(sign)?;
+        let session = self.session;
+        let opened = &decision.opened;
+        let asked_by = requested_by(opened);
+        let make = |slot: Slot, signer: OperatorName| GrantStatement {
+            schema: GrantSchema,
+            ledger: slot.ledger,
+            request_id: opened.request_id.clone(),
+            request_digest: opened.request_digest.clone(),
+            execution_scope: ExecutionScope,
+            sentence: opened.sentence.clone(),
+            bindings: opened.bindings.clone(),
+            expires_at: opened.expires_at,
+            requester: opened.requester.clone(),
+            self_approved: asked_by.as_ref().is_none_or(|asked| *asked == signer),
+            shown_digest: decision.shown_digest(),
+            records: opened.records.clone(),
+            signer,
+            slot: slot.nonce,
+            at: slot.at,
+        };
+        let purpose = format!("approve {}", opened.request_id);
+        decide(
+            session,
+            &decision.harness,
+            sign,
+            &decision.question(&purpose, &opened.sentence),
+            make,
+            &|ledger, authority| {
+                let who = signer_of(sign, authority)?;
+                Ok(check_decision(
+                    ledger,
+                    authority,
+                    &opened.request_id,
+                    (&who, cto_runner::now()),
+                )?)
+            },
+        )
+    }
 }
 
 /// Who signs: the one who is named, or the only one there is.

@@ -6,7 +6,7 @@ use cto_evidence::canonical::sha256;
 use cto_runner::pack_file;
 
 use super::Outcome;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use crate::printer::{ADDED, FAINT, PLACE, Page, REMOVED};
 use crate::session::Session;
 
@@ -23,6 +23,14 @@ pub(crate) struct Args {
     /// A run id, a unique prefix, `latest`, or a path to a pack
     #[arg(value_name = "RUN")]
     run: String,
+}
+
+/// Shows the change of a run that was just made.
+pub(super) fn show(run: &str, session: &Session) -> Result<(), Failure> {
+    let args = Args {
+        run: run.to_owned(),
+    };
+    self::run(&args, session).map(drop)
 }
 
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {

@@ -17,6 +17,7 @@ pub(crate) mod cases;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod contract;
+pub(crate) mod delegate;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod engines;
@@ -132,6 +133,7 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Model(args) => model::run(&args, session),
         Command::Verify(args) => verify::run(&args, session),
         Command::Status(args) => status::run(&args, session),
+        Command::Delegate(args) => delegate::run(&args, session),
         Command::Gate(args) => gate::run(&args, session),
         Command::Export(args) => export::run(&args, session),
         Command::Import(args) => import::run(&args, session),

@@ -50,6 +50,18 @@ fn refused(code: &'static str, why: impl Into<String>) -> Failure {
     Failure::new(Exit::USAGE, code, why)
 }
 
+/// Decides about a run that was just shown.
+pub(super) fn decide_now(run: &str, outcome: &str, sign: SignArgs, session: &Session) -> Outcome {
+    let args = Args {
+        run: run.to_owned(),
+        outcome: outcome.to_owned(),
+        note: None,
+        rollback: false,
+        sign,
+    };
+    self::run(&args, session)
+}
+
 pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let outcome: RunOutcome = args
         .outcome

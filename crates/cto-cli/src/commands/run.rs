@@ -101,6 +101,12 @@ fn approved(args: &Args, id: &RequestId, harness: &Harness, session: &Session) -
     }
 }
 
+/// A run that is over, and what was listened to while it went on.
+pub(crate) struct Performed {
+    pub(crate) result: RunResult,
+    interrupt: Interrupt,
+}
+
 /// Runs a request to its sealed pack and shows the verdict, or every event as it happens.
 pub(crate) fn carry_out(
     harness: &Harness,
@@ -108,6 +114,17 @@ pub(crate) fn carry_out(
     events: bool,
     session: &Session,
 ) -> Outcome {
+    let performed = perform(harness, request, events, session)?;
+    told(performed, events, session)
+}
+
+/// Runs a request to its sealed pack.
+pub(crate) fn perform(
+    harness: &Harness,
+    request: &RunRequest,
+    events: bool,
+    session: &Session,
+) -> Result<Performed, Failure> {
     let interrupt = Interrupt::listen()
         .map_err(|e| Failure::io("signals_unavailable", "signals can't be listened to", &e))?;
     let printer = &session.printer;
@@ -126,6 +143,13 @@ pub(crate) fn carry_out(
         written?;
         result
     };
+    Ok(Performed { result, interrupt })
+}
+
+/// Shows the verdict and what came of the landing; the exit is theirs.
+pub(crate) fn told(performed: Performed, events: bool, session: &Session) -> Outcome {
+    let Performed { result, interrupt } = performed;
+    let printer = &session.printer;
     if events {
     } else if printer.json {
         printer.sealed_json(&pack_file::sealed_report_bytes(&result.pack)?)?;

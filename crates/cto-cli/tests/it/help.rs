@@ -29,6 +29,7 @@ fn the_help_of_every_command_is_known() {
         "contract",
         "route",
         "run",
+        "delegate",
         "rerun",
         "matrix",
         "stop",

@@ -212,3 +212,43 @@ fn the_day_stands_on_one_screen() {
         assert!(shown.contains(word), "{shown}");
     }
 }
+
+#[test]
+fn a_task_is_delegated_in_one_command_with_every_gate_asked_for() {
+    let site = Site::new(3, "");
+    let words = [
+        "delegate",
+        "Make a.txt new",
+        "--repo",
+        "repo",
+        "--engine",
+        "command",
+        "--allow",
+        "a.txt",
+        "--verify",
+        "grep -q new a.txt",
+        "--json",
+        "-q",
+    ];
+    let agent = ["--", "sh", "-ec", "printf 'new\\n' > a.txt"];
+    let all = [&words[..], &agent].concat();
+    let closed = Ran::of(site.here.place.command(&all).output().unwrap());
+    assert_eq!(closed.expect(3).json()["status"], "blocked");
+    let report = Ran::of(site.command(&all).output().unwrap())
+        .expect(0)
+        .json();
+    fits_schema(&site.here.place, "report", &report);
+    assert_eq!(report["changed_files"], serde_json::json!(["a.txt"]));
+    assert_eq!(
+        (&report["case_id"], &report["stage"]),
+        (&"make-a-txt-new".into(), &3.into())
+    );
+    is_sound(&site.repo());
+    let bare = [
+        "delegate", "x", "--repo", "repo", "--engine", "command", "--json",
+    ];
+    assert_eq!(site.here.place.cto(&bare).error(), "2 task_incomplete");
+    let lands = [&all[..2], &["--stage", "5"], &all[2..]].concat();
+    let lands = Ran::of(site.command(&lands).output().unwrap());
+    assert_eq!(lands.error(), "3 request_blocked");
+}

@@ -154,9 +154,11 @@ pub(super) fn disposable(
 
 /// The admission of the target that the decision rested on, as it was kept then.
 fn admission(harness: &Harness, subject: &Subject) -> Option<ProvenAdmission> {
-    let decided = subject.events.iter().find_map(|event| match &event.kind {
-        EventKind::EligibilityDecided(decided) => decided.decision.admissions.as_ref(),
-        _ => None,
+    let decided = subject.events.iter().find_map(|event| {
+        let EventKind::EligibilityDecided(decided) = &event.kind else {
+            return None;
+        };
+        decided.decision.admissions.as_ref()
     })?;
     let used = decided
         .records

@@ -70,9 +70,11 @@ impl Subject {
         let report: Report = serde_json::from_slice(&bytes).map_err(|_| broken())?;
         let log = std::fs::read(pack.join(EVENTS)).map_err(|_| broken())?;
         let events = read_log(&log).map_err(|_| broken())?.events;
-        let planned = events.iter().find_map(|event| match &event.kind {
-            EventKind::PlanUpdated(plan) => Some((event.ts, plan)),
-            _ => None,
+        let planned = events.iter().find_map(|event| {
+            let EventKind::PlanUpdated(plan) = &event.kind else {
+                return None;
+            };
+            Some((event.ts, plan))
         });
         let (planned_at, planned) = planned.ok_or_else(broken)?;
         let plan = planned.plan.landing.clone().ok_or_else(unknown)?;

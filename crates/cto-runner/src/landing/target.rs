@@ -131,10 +131,10 @@ fn checked_out_branch(subject: &Subject) -> BranchName {
 
 fn not_there(error: &RepositoryError) -> TargetFault {
     let why = error_chain(error);
-    match error {
-        RepositoryError::Unsupported { .. } => TargetFault::Unsupported { why },
-        _ => TargetFault::Gone { why },
+    if let RepositoryError::Unsupported { .. } = error {
+        return TargetFault::Unsupported { why };
     }
+    TargetFault::Gone { why }
 }
 
 /// What an error of the landing says of the target. What is the machine's fault leaves the landing open.
