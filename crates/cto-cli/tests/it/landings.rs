@@ -226,7 +226,7 @@ fn a_task_is_delegated_in_one_command_with_every_gate_asked_for() {
         "--allow",
         "a.txt",
         "--verify",
-        "grep -q new a.txt",
+        "grep -q . a.txt",
         "--json",
         "-q",
     ];
