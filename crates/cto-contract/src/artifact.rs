@@ -45,8 +45,8 @@ pub const REQUIRED: [&str; 10] = [
 
 /// The proof files of later stages, frozen here because their names are contracts.
 pub const STAGE_PROOFS: [&str; 6] = [
-    "stage2-no-target-inspection.json",
-    "stage3-copied-repo-proof.json",
+    crate::stage_proof::NO_TARGET_PROOF,
+    crate::stage_proof::COPIED_REPO_PROOF,
     "stage4-disposable-sandbox-proof.json",
     "stage5-owned-repo-proof.json",
     "stage6-candidate-default-comparison.json",

@@ -36,6 +36,7 @@ pub mod path;
 pub mod plan;
 pub mod report;
 pub mod sandbox;
+pub mod stage_proof;
 pub mod task;
 pub mod text;
 pub mod time;

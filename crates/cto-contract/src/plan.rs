@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::stage_proof::TargetInspection;
 use crate::identity::{LaunchRecord, ProgramDigest, SteeringDigest};
 use crate::ids::{CommitId, Digest, TreeId};
 use crate::input::{InputMode, InputPath};
@@ -172,6 +173,9 @@ pub struct LaunchPlan {
     /// What of the baseline steers agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steering: Vec<SteeringDigest>,
+    /// The backend's inputs, searched for targets. Only where no target may be known: stages 2 to 4 of lanes that climb.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inspection: Option<TargetInspection>,
 }
 
 fn no_ladder() -> Ladder {

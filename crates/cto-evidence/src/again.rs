@@ -1,15 +1,21 @@
 //! What a log gives when it is folded again: the report, its page and its trace, as the harness made them.
 
+use std::collections::BTreeMap;
+
+use cto_contract::artifact::FreshnessMap;
 use cto_contract::event::RunEvent;
+use cto_contract::ids::Digest;
 use cto_contract::report::Report;
+use cto_contract::stage_proof::{COPIED_REPO_PROOF, NO_TARGET_PROOF};
 use cto_contract::task::TaskContract;
 use cto_rules::lifecycle::{RunState, conclude};
 use cto_rules::views::markdown::markdown;
+use cto_rules::views::proofs::proofs;
 use cto_rules::views::report::{ReportInput, report};
 use cto_rules::views::trace::trace;
 use serde_json::{Map, Value, from_value};
 
-use crate::canonical::{CanonicalError, digest_of};
+use crate::canonical::{CanonicalError, digest_of, to_canonical};
 
 /// Makes the report of a log again. Of the sealed one it takes what is the seal's own: the index of the files, and how
 /// long it took by the boot clock.
@@ -63,4 +69,29 @@ pub fn trace_lines(events: &[RunEvent]) -> Result<Vec<u8>, serde_json::Error> {
         lines.push(b'\n');
     }
     Ok(lines)
+}
+
+/// The digest of a report without the index of its files: what a file of the pack can name.
+pub fn report_digest(report: &Report) -> Result<Digest, CanonicalError> {
+    let mut report = report.clone();
+    report.artifacts.artifact_paths = Vec::new();
+    report.artifacts.artifact_digests = BTreeMap::new();
+    report.artifacts.freshness = FreshnessMap::new();
+    digest_of(&report)
+}
+
+/// The proof files of a log, by name.
+pub fn proof_files(
+    state: &RunState,
+    report: &Report,
+) -> Result<BTreeMap<&'static str, Vec<u8>>, CanonicalError> {
+    let made = proofs(state, report, &report_digest(report)?);
+    let mut files = BTreeMap::new();
+    if let Some(proof) = &made.no_target {
+        files.insert(NO_TARGET_PROOF, to_canonical(proof)?);
+    }
+    if let Some(proof) = &made.copied_repo {
+        files.insert(COPIED_REPO_PROOF, to_canonical(proof)?);
+    }
+    Ok(files)
 }

@@ -16,6 +16,7 @@ pub mod doctor;
 pub mod eligibility;
 pub mod gate;
 pub mod inputs;
+pub mod inspection;
 pub mod ladder;
 pub mod landing;
 pub mod leftovers;

@@ -47,6 +47,8 @@ pub struct RunState {
     pub setup: Option<SetupCompleted>,
     pub source: Option<SourceChecked>,
     pub backend_started: bool,
+    /// Whether the backend's tree was the baseline when it started.
+    pub workspace_start_clean: Option<bool>,
     /// What the backend's program said of its version.
     pub version_output: Option<String>,
     pub backend: Option<BackendFinished>,
@@ -112,6 +114,7 @@ impl RunState {
             setup: None,
             source: None,
             backend_started: false,
+            workspace_start_clean: None,
             version_output: None,
             backend: None,
             patch: None,
@@ -175,6 +178,7 @@ impl RunState {
                 }
                 self.backend_started = true;
                 self.version_output.clone_from(&data.version_output);
+                self.workspace_start_clean = data.workspace_clean;
             }
             EventKind::BackendFinished(data) => {
                 if !self.backend_started {

@@ -6,10 +6,11 @@ use cto_contract::artifact::{EVENTS, FreshnessSource, REPORT_JSON, REPORT_MD, TR
 use cto_contract::event::RunEvent;
 use cto_contract::ids::Digest;
 use cto_contract::report::Report;
+use cto_contract::stage_proof::{COPIED_REPO_PROOF, NO_TARGET_PROOF};
 use cto_contract::task::TaskContract;
 use cto_contract::verify::VerifyReport;
 use cto_contract::words::RunStatus;
-use cto_evidence::again::{page, trace_lines};
+use cto_evidence::again::{page, proof_files, trace_lines};
 use cto_evidence::canonical::{CanonicalError, digest_of};
 use cto_evidence::seal::{SealInput, Sealed, seal};
 use cto_evidence::verify::{VerifyOptions, verify};
@@ -46,7 +47,7 @@ impl Closing<'_> {
     pub(crate) fn close(mut self) -> Result<(Report, VerifyReport), SealFailure> {
         let writer = PackWriter::open(self.pack)?;
         writer.remove_empty_directories()?;
-        for leftover in [TRACE, REPORT_MD] {
+        for leftover in [TRACE, REPORT_MD, NO_TARGET_PROOF, COPIED_REPO_PROOF] {
             writer.remove(leftover)?;
         }
         writer.write_new(TRACE, &trace_lines(self.events)?)?;
@@ -67,6 +68,10 @@ impl Closing<'_> {
             wall_seconds: crate::round_seconds(std::time::Duration::from_nanos(wall)),
         };
         let mut draft = report(self.state, &completed, &input);
+        for (name, bytes) in proof_files(self.state, &draft)? {
+            writer.write_new(name, &bytes)?;
+            self.times.note(name, FreshnessSource::Written);
+        }
         writer.write_new(REPORT_MD, &page(&draft, Some(self.contract)))?;
         self.times.note(REPORT_MD, FreshnessSource::Written);
         self.times.note(REPORT_JSON, FreshnessSource::Written);

@@ -9,6 +9,7 @@ mod complete;
 mod egress;
 mod fake_baseline;
 mod landing_plan;
+mod inspection;
 mod plan;
 mod prepare;
 mod setup;

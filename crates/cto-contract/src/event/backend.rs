@@ -14,6 +14,9 @@ pub struct BackendStarted {
     /// What the program says of its version; absent for a lane that does not ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version_output: Option<String>,
+    /// Whether the tree that it got was the baseline, to the byte; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_clean: Option<bool>,
 }
 
 wire_enum! {

@@ -5,6 +5,7 @@ use cto_contract::artifact::{EVENTS, REPORT_JSON, REPORT_MD, TASK_CONTRACT, TEST
 use cto_contract::blocker::Blocker;
 use cto_contract::event::{EventKind, RunCompleted};
 use cto_contract::report::Report;
+use cto_contract::stage_proof::PACK_PROOFS;
 use cto_contract::task::TaskContract;
 use cto_contract::verify::VerifyCode;
 use cto_contract::words::RunStatus;
@@ -14,7 +15,7 @@ use cto_rules::verdicts::checks_again;
 
 use super::files::Files;
 use super::findings::Findings;
-use crate::again::{differences, page, report_again, trace_lines};
+use crate::again::{differences, page, proof_files, report_again, trace_lines};
 use crate::chain::Log;
 
 /// The wall clock of a report has three digits.
@@ -49,6 +50,26 @@ pub(super) fn check(
         .and_then(|bytes| serde_json::from_slice(bytes).ok());
     let page = page(&again, contract.as_ref());
     check_bytes(files, REPORT_MD, Some(&page), findings);
+    check_proofs(files, state, &again, findings);
+}
+
+/// The proofs of a pack are those of its log: none is missing, none is more, none says anything else.
+fn check_proofs(files: &Files, state: &RunState, again: &Report, findings: &mut Findings) {
+    let Ok(made) = proof_files(state, again) else {
+        let message = "the proofs can't be made from the log again";
+        findings.file(VerifyCode::ReportMismatch, REPORT_JSON, message);
+        return;
+    };
+    for name in PACK_PROOFS {
+        let is_there = files.paths.iter().any(|path| path == name);
+        findings.need(
+            is_there == made.contains_key(name),
+            VerifyCode::ReportMismatch,
+            name,
+            "is there or missing against what the log says",
+        );
+        check_bytes(files, name, made.get(name).map(Vec::as_slice), findings);
+    }
 }
 
 /// The end of the log must be what the rules make of everything before it. Sentences may be worded anew later; codes and what

@@ -271,6 +271,7 @@ pub(crate) fn pass() -> Plan {
             inputs: Vec::new(),
             runtime_model_provider: None,
             ladder: Ladder::NotNeeded,
+            inspection: None,
             source: None,
             landing: None,
             programs: Vec::new(),
@@ -279,6 +280,7 @@ pub(crate) fn pass() -> Plan {
         identity: identity(),
     }));
     add(EventKind::BackendStarted(BackendStarted {
+                workspace_clean: None,
         identity_digest: digest_of(&identity()).unwrap(),
         version_output: None,
     }));

@@ -53,6 +53,8 @@ pub enum Fault {
     },
     /// The trees of a run could not be made.
     WorkspaceNotMade { why: String },
+    /// The copy is not the baseline any more, and nothing was started in it.
+    WorkspaceNotClean { paths: Vec<String> },
     /// Inputs and setup commands need mounts, which the provider or the kernel refuses.
     MountsRefused,
     /// An input of the contract would hide what the repository holds itself.
@@ -143,6 +145,14 @@ pub fn fault(step: Step, fault: &Fault) -> Blocker {
             Code::ArtifactWriteFailure,
             "workspace",
             format!("the workspace could not be made: {}", short(why)),
+        ),
+        Fault::WorkspaceNotClean { paths } => Blocker::new(
+            Code::DirtyStartingTree,
+            paths.first().map_or("workspace", String::as_str),
+            format!(
+                "the copy is not the baseline any more, and nothing was started in it: {}",
+                short(&paths.join(", "))
+            ),
         ),
         Fault::MountsRefused => Blocker::new(
             Code::SandboxUnavailable,

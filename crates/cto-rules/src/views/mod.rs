@@ -6,5 +6,6 @@ pub mod explain;
 mod hidden;
 pub mod markdown;
 pub mod progress;
+pub mod proofs;
 pub mod report;
 pub mod trace;

@@ -11,6 +11,7 @@ use cto_contract::event::{
 };
 use cto_contract::lanes;
 use cto_contract::plan::SandboxPlan;
+use cto_contract::text::path_text;
 use cto_contract::words::{BackendCompletion, Lane};
 use cto_evidence::canonical::to_canonical;
 use cto_rules::eligibility::ApprovalUse;
@@ -37,6 +38,8 @@ use crate::steps::prepare::Prepared;
 use crate::steps::supervision::Supervision;
 use crate::{error_chain, round_seconds};
 
+/// Most paths that a refusal to start names.
+const START_PATHS_MAX: usize = 20;
 const STDOUT: &str = "backend/stdout.log";
 /// Says that the harness ended a backend that had finished.
 const HARNESS_COMPLETED: &str = "backend/provider-lifecycle-harness-completed.txt";
@@ -87,9 +90,11 @@ pub(crate) fn backend(
     if let Some(why) = objection {
         return Err(Fault::NothingToStart { why }.into());
     }
+    let workspace_clean = look_at_start(run.request.lane, prepared)?;
     run.record(EventKind::BackendStarted(BackendStarted {
         identity_digest: planned.identity_digest.clone(),
         version_output,
+        workspace_clean,
     }))?;
     run.sync()?;
     let words = DenialWords::of(run, source.as_deref());
@@ -110,6 +115,25 @@ pub(crate) fn backend(
         source.look_after_backend();
     }
     Ok(baseline)
+}
+
+/// Looks once more at the tree that the backend gets: nobody but the harness had it, and it must be the baseline.
+fn look_at_start(lane: Lane, prepared: &Prepared) -> Result<Option<bool>, StepError> {
+    if lane.traits().ladder == lanes::LadderRule::Ruler {
+        return Ok(None);
+    }
+    let seen = prepared.workspace.changes();
+    let seen = seen.map_err(|e| Fault::WorkspaceNotMade {
+        why: error_chain(&e),
+    })?;
+    if seen.is_clean() {
+        return Ok(Some(true));
+    }
+    let changed = seen.changes.iter().map(|change| &change.path);
+    let odd = seen.oddities.iter().map(|oddity| &oddity.path);
+    let paths = changed.chain(odd).take(START_PATHS_MAX);
+    let paths = paths.map(|path| path_text(path.as_bytes())).collect();
+    Err(Fault::WorkspaceNotClean { paths }.into())
 }
 
 /// What speaks against a start at the last moment: the program does not say that it is the lane's, or what it will read was

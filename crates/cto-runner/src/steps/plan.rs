@@ -32,6 +32,7 @@ use crate::room::Room;
 use crate::source::Source;
 use crate::steps::Permission;
 use crate::steps::landing_plan;
+use crate::steps::inspection;
 use crate::steps::prepare::Prepared;
 use crate::trees::Below;
 
@@ -149,6 +150,7 @@ pub(crate) fn plan(
     let identity_digest = digest_of(&identity).map_err(|e| no_form("identity", &e))?;
     let plan = LaunchPlan {
         landing: landing_plan::landing_plan(run, prepared, source, &identity)?,
+        inspection: inspection::inspected(run, &lane_plan, source)?,
         programs: shown_programs(run, program.as_ref(), &beside),
         steering: steering(&prepared.trees.baseline)?,
         ..launch_plan(run, prepared, (&lane_plan, argv), sandbox.clone())?
@@ -302,6 +304,7 @@ fn launch_plan(
         landing: None,
         programs: Vec::new(),
         steering: Vec::new(),
+        inspection: None,
     })
 }
 
