@@ -184,7 +184,7 @@ impl Adapter for CaseLane {
     }
 
     fn revision(&self) -> u32 {
-        3
+        crate::revision(Lane::Case)
     }
 
     fn plan(&self, around: Surroundings<'_>) -> LanePlan {

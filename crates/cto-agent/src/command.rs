@@ -33,7 +33,7 @@ impl Adapter for CommandLane {
     }
 
     fn revision(&self) -> u32 {
-        1
+        crate::revision(Lane::Command)
     }
 
     fn plan(&self, around: Surroundings<'_>) -> LanePlan {

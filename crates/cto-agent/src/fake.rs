@@ -32,7 +32,7 @@ impl Adapter for FakeLane {
     }
 
     fn revision(&self) -> u32 {
-        2
+        crate::revision(Lane::Fake)
     }
 
     fn plan(&self, around: Surroundings<'_>) -> LanePlan {

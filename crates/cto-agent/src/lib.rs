@@ -77,3 +77,14 @@ pub const fn is_built_in(lane: Lane) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+/// The revision of a lane's adapter: raised whenever its argv, config or decoding changes, because proofs belong to one.
+pub const fn revision(lane: Lane) -> u32 {
+    match lane {
+        Lane::Case => 3,
+        Lane::Fake => 2,
+        Lane::Command | Lane::Codex | Lane::Pi | Lane::Claude => 1,
+        // No adapter is built in.
+        Lane::Acp => 0,
+    }
+}

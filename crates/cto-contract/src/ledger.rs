@@ -12,6 +12,7 @@ use crate::approval::{
     RequestOpened,
 };
 use crate::authority::{AdmissionStatement, TrustStatement};
+use crate::identity::Identity;
 use crate::ids::{CaseId, Digest, Nonce, RunId};
 use crate::landing::{LandingEnded, LandingIntended};
 use crate::operator::{
@@ -160,6 +161,12 @@ records! {
     LandingIntended(LandingIntended) = "landing.intended",
     /// That is over, whatever came of it.
     LandingEnded(LandingEnded) = "landing.ended",
+    /// A validator ran.
+    ConformanceRecorded(ConformanceRecorded) = "conformance.recorded",
+    /// A run passed at a stage with an identity that had not passed there, under records that it had not passed under.
+    StagePassed(StagePassed) = "stage.passed",
+    /// A validator made the home, to be thrown away.
+    ValidationHome(ValidationHome) = "validation.home",
     /// Somebody is asked for a signature.
     SlotOpened(SlotOpened) = "slot.opened",
     /// The signature was given, or not.
@@ -169,7 +176,7 @@ records! {
 macro_rules! unsigned {
     ($($data:ty)+) => { $(impl MaybeSigned for $data {})+ };
 }
-unsigned! { Genesis RunCreated Seal RunTakenUp LedgerLost }
+unsigned! { Genesis RunCreated Seal RunTakenUp LedgerLost ConformanceRecorded StagePassed ValidationHome }
 
 /// How a ledger begins. Its digest is the id of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -296,6 +303,91 @@ impl LedgerLost {
         Header {
             subject: Subject("ledger".to_owned()),
             once: None,
+            after: None,
+            at: self.at,
+        }
+    }
+}
+
+/// What a validator came to, and the file that says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConformanceRecorded {
+    pub lane: Lane,
+    pub stage: Stage,
+    pub adapter_revision: u32,
+    pub harness_version: String,
+    pub ok: bool,
+    /// With the installed program; without it with the lane's double.
+    pub real: bool,
+    /// Its output, as a path below home.
+    pub report: String,
+    pub report_digest: Digest,
+    pub at: Utc,
+}
+
+impl ConformanceRecorded {
+    fn header(&self) -> Header {
+        Header {
+            subject: Subject(self.lane.to_string()),
+            once: None,
+            after: None,
+            at: self.at,
+        }
+    }
+}
+
+/// A pass that the ladder may rest on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StagePassed {
+    pub run_id: RunId,
+    pub stage: Stage,
+    pub identity: Identity,
+    /// The record that admitted its model; none for a lane without one.
+    pub model_admission: Option<Digest>,
+    pub conformance: bool,
+    pub dirty_source: bool,
+    pub pack_digest: Digest,
+    pub at: Utc,
+}
+
+impl StagePassed {
+    fn header(&self) -> Header {
+        let subject = Subject::from(&self.run_id);
+        Header {
+            once: Some(OnceKey::of(RecordKind::StagePassed, &subject)),
+            after: Some(Seal::key(&self.run_id)),
+            at: self.at,
+            subject,
+        }
+    }
+}
+
+/// The mark of a home that a validator made. It comes right after the genesis, or it says nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ValidationHome {
+    pub at: Utc,
+}
+
+impl ValidationHome {
+    /// Where the mark stands.
+    pub const SEQ: u64 = 2;
+
+    /// The key of the mark.
+    pub fn key() -> OnceKey {
+        OnceKey::of(RecordKind::ValidationHome, &Self::subject())
+    }
+
+    fn subject() -> Subject {
+        Subject("home".to_owned())
+    }
+
+    fn header(&self) -> Header {
+        Header {
+            subject: Self::subject(),
+            once: Some(Self::key()),
             after: None,
             at: self.at,
         }

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::stage_proof::TargetInspection;
 use crate::identity::{LaunchRecord, ProgramDigest, SteeringDigest};
 use crate::ids::{CommitId, Digest, TreeId};
 use crate::input::{InputMode, InputPath};
 use crate::landing::LandingPlan;
+use crate::stage_proof::TargetInspection;
 use crate::task::Limits;
 use crate::words::{DirtySource, HistoryClass, NetworkClass, SandboxClass};
 

@@ -60,7 +60,9 @@ impl TargetInspection {
 
     /// Whether anything that was looked for was found.
     pub fn is_found(&self) -> bool {
-        self.named().iter().any(|(_, place)| !place.found.is_empty())
+        self.named()
+            .iter()
+            .any(|(_, place)| !place.found.is_empty())
     }
 }
 

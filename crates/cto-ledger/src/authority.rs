@@ -118,6 +118,9 @@ impl Authority {
             | Record::AddendumAdded(_)
             | Record::LandingIntended(_)
             | Record::LandingEnded(_)
+            | Record::ConformanceRecorded(_)
+            | Record::StagePassed(_)
+            | Record::ValidationHome(_)
             | Record::SlotOpened(_)
             | Record::SlotClosed(_) => Ok(()),
             Record::RequestGranted(signed) => self.take_signature(ledger, signed).map(drop),

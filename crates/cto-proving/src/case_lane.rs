@@ -25,6 +25,7 @@ pub use checks::ADAPTER_CHECKS;
 pub use document::document;
 pub use faults::FAULTS;
 pub use rows::{Row, Started};
+pub(crate) use rows::{MODEL, PROVIDER};
 
 use crate::failures::{ValidateError, make_directory};
 use crate::pool::{Ended, work_off};

@@ -11,6 +11,7 @@ pub mod matrix;
 pub mod pool;
 pub mod qwen_loop;
 pub mod redteam;
+pub mod stages;
 
 /// Seconds since then with three digits: what a person reads.
 fn seconds(since: std::time::Instant) -> f64 {

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use cto_contract::artifact::REQUIRED;
+use cto_contract::blocker::BlockerCode;
 use cto_contract::comparison::{Agreement, BaselineComparison, Compared};
 use cto_contract::event::EventType;
 use cto_contract::report::Report;
@@ -22,6 +23,19 @@ pub struct Side<'a> {
     pub artifacts: BTreeSet<String>,
     /// Every file that a step left has its time under the run's own nonce.
     pub is_fresh: bool,
+}
+
+/// Whether the ruler can measure: it passed, or what stands against it is the contract's own doing and stands against every
+/// lane alike.
+pub fn can_measure(fake: &Report) -> bool {
+    let of_the_contract = |code: BlockerCode| {
+        matches!(
+            code,
+            BlockerCode::MissingTestCommand | BlockerCode::MissingRequiredEvent
+        )
+    };
+    let mut blockers = fake.verdict.blockers.iter();
+    blockers.all(|blocker| of_the_contract(blocker.code))
 }
 
 /// Compares a lane's run with the one of `fake`.

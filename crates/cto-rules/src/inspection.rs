@@ -104,16 +104,32 @@ mod tests {
 
     #[test]
     fn a_path_is_found_by_itself_and_by_what_lies_below_it() {
-        for text in ["/srv/app", "cd /srv/app/src", "x=/srv/app:", "\"/srv/app\"", "/srv/app,"] {
+        for text in [
+            "/srv/app",
+            "cd /srv/app/src",
+            "x=/srv/app:",
+            "\"/srv/app\"",
+            "/srv/app,",
+        ] {
             let seen = in_arguments(text.as_bytes());
             assert!(seen.is_found(), "{text}");
-            assert_eq!(seen.command_arguments.found, ["argument 1: source repository"]);
+            assert_eq!(
+                seen.command_arguments.found,
+                ["argument 1: source repository"]
+            );
         }
     }
 
     #[test]
     fn another_path_that_begins_alike_is_not_found() {
-        for text in ["/srv/app2", "/srv/app-old", "/srv/ap", "srv/app", "/srv/app.git", ""] {
+        for text in [
+            "/srv/app2",
+            "/srv/app-old",
+            "/srv/ap",
+            "srv/app",
+            "/srv/app.git",
+            "",
+        ] {
             assert!(!in_arguments(text.as_bytes()).is_found(), "{text}");
         }
     }

@@ -6,6 +6,8 @@ use cto_agent::{
     Adapter, CaseLane, ClaudeLane, CodexLane, CommandLane, FAKE_DIRECTORY, FakeChange, FakeLane,
     PiLane,
 };
+use std::path::PathBuf;
+
 use cto_contract::ids::to_hex;
 use cto_contract::lanes::ProgramSource;
 use cto_contract::words::Lane;
@@ -187,6 +189,29 @@ pub(crate) fn program_file(
         return ProgramFile::at(&found.program);
     }
     ProgramFile::find(lane_words(env, lane, argv).first()?, path)
+}
+
+/// Where an installed lane's program is: as a person names it, and the file whose digest counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedProgram {
+    pub named: PathBuf,
+    pub file: PathBuf,
+}
+
+/// Finds the program of an installed lane as a run would; none where it is not there or can't be used.
+pub fn named_program(env: &Environment, lane: Lane) -> Option<NamedProgram> {
+    let ProgramSource::Installed(name) = lane.traits().program else {
+        return None;
+    };
+    let variable = format!("CTO_HARNESS_{}_BIN", lane.as_str().to_ascii_uppercase());
+    let named = env.get(&variable).map(PathBuf::from);
+    let named = named.or_else(|| find_program(env, name))?;
+    let path = env.get("PATH").unwrap_or_default();
+    let file = program_file(env, lane, &[], path)?;
+    Some(NamedProgram {
+        named,
+        file: file.path().to_owned(),
+    })
 }
 
 /// The words of a lane that nothing runs yet.

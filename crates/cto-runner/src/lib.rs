@@ -49,6 +49,7 @@ pub mod pack_file;
 mod planning;
 mod program;
 mod project_files;
+mod proofs;
 mod protected;
 mod provenance;
 mod reading;
@@ -80,6 +81,7 @@ mod trust;
 mod walk;
 
 pub use addenda::AddendaError;
+pub use adapters::{NamedProgram, named_program};
 pub use admissions::{
     AdmitError, KeptRecord, RecordFile, RecordsError, admission_template, admit_signed,
     admit_unsigned, check_unopposed, list_admissions, read_filled_in, read_record,
@@ -92,6 +94,8 @@ pub use clock::{now, random};
 pub use commit_evidence::{CommitError, CommitLook, look_at_commits};
 pub use config::{Config, ConfigError, read_dotenv, read_trusted_key};
 pub use contract_file::{ContractFileError, check_contract, parse_contract, read_contract};
+pub use cto_agent::revision as adapter_revision;
+pub use cto_rules::ladder::HomeKind;
 pub use doctor::machine_facts;
 pub use eligibility::RouteRequest;
 pub use environment::{Environment, NotText};
@@ -115,6 +119,7 @@ pub use lock::{Holder, LockError};
 pub use outcomes::{OutcomeError, OutcomeWritten};
 pub use pack_file::PackFileError;
 pub use project_files::{ProjectError, is_repository, project_facts};
+pub use proofs::ProofError;
 pub use provenance::{OpenedPack, ProvenanceError, open_pack};
 pub use reading::RunsHome;
 pub use reconcile::Reconciled;

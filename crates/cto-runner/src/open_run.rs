@@ -38,6 +38,7 @@ use crate::reserve::{RESERVE_BYTES, Reserve};
 use crate::room::{BACKEND_ROOM, BACKEND_TREE, CHECKED_TREE};
 use crate::room_names::RoomNames;
 use crate::{VERSION, error_chain};
+use cto_rules::ladder::HomeKind;
 
 /// How the directory of a pack begins before its log does.
 pub(crate) const DRAFT: &str = ".new-";
@@ -145,7 +146,10 @@ impl<'h> OpenRun<'h> {
             stage: asked.stage,
             mutation_mode: asked.mode(contract.mutation_mode),
             parent_run_id: request.parent.as_ref().map(|p| p.run_id().clone()),
-            conformance: request.conformance || request.cheat.is_some(),
+            // Whatever runs in a validator's home counts nowhere else.
+            conformance: request.conformance
+                || request.cheat.is_some()
+                || harness.home_kind()? == HomeKind::Validators,
             fake_baseline: matches!(request.parent, Some(Parent::Measured(_))),
             title: contract.title.clone(),
             asked_model: crate::model::asked(harness, request.lane, contract.network),

@@ -83,6 +83,7 @@ registry! {
     "index" written cto_store::IndexOutput, "Output of `cto index rebuild`";
     "init" written cto_rules::outputs::InitOutput, "Output of `cto init`";
     "key" written out::KeyOutput, "Output of `cto key`";
+    "ladder" written out::LadderOutput, "Output of `cto ladder`";
     "ledger-check" written out::LedgerCheckOutput, "Output of `cto ledger verify`";
     "ledger-release" written out::ReleaseOutput, "Output of `cto ledger release`";
     "logs" written out::LogsOutput, "Output of `cto logs`";
@@ -108,6 +109,8 @@ registry! {
     "stage5-proof" written cto_contract::landing::OwnedProof, "stage5-owned-repo-proof.json";
     "statement" written cto_contract::attestation::Statement, "Payload of attestation.dsse.json: the in-toto statement";
     "status" written out::StatusOutput, "Output of `cto status`";
+    "stage2-no-target-inspection" written cto_contract::stage_proof::NoTargetProof, "stage2-no-target-inspection.json";
+    "stage3-copied-repo-proof" written cto_contract::stage_proof::CopiedRepoProof, "stage3-copied-repo-proof.json";
     "stop" written out::StopOutput, "Output of `cto stop`";
     "text" written out::TextOutput, "Output of `cto completions` and `cto man`";
     "tombstone" read cto_contract::tombstone::Tombstone, "Payload of a tombstone: what is left of a removed pack";
@@ -118,6 +121,7 @@ registry! {
     "trust-repair" written out::TrustRepairOutput, "Output of `cto trust repair`";
     "validate-failures" written out::ValidateFailuresOutput, "Output of `cto validate failures`";
     "validate-provider-adapter" written out::ValidateProviderAdapterOutput, "Output of `cto validate provider-adapter`";
+    "validate-stage" written out::ValidateStageOutput, "Output of `cto validate stage1` and so on";
     "validate-redteam" written out::ValidateRedteamOutput, "Output of `cto validate redteam`";
     "verify" written cto_contract::verify::VerifyReport, "Output of `cto verify` and `cto-verify --json`";
     "verify-commit" written out::VerifyCommitOutput, "Output of `cto verify --commit`";

@@ -98,6 +98,8 @@ impl Closing<'_> {
             &sealed.pack_digest,
             &verified,
         ))?;
+        self.harness
+            .enter_pass(self.state, &sealed.report, &sealed.pack_digest)?;
         self.harness.mark_ledger();
         Ok((sealed.report, verified))
     }

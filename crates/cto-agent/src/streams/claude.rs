@@ -29,7 +29,7 @@ impl Adapter for ClaudeLane {
     }
 
     fn revision(&self) -> u32 {
-        1
+        crate::revision(Lane::Claude)
     }
 
     fn plan(&self, around: Surroundings<'_>) -> LanePlan {

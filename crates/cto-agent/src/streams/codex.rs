@@ -119,7 +119,7 @@ impl Adapter for CodexLane {
     }
 
     fn revision(&self) -> u32 {
-        1
+        crate::revision(Lane::Codex)
     }
 
     fn plan(&self, around: Surroundings<'_>) -> LanePlan {

@@ -58,7 +58,7 @@ impl Adapter for PiLane {
     }
 
     fn revision(&self) -> u32 {
-        1
+        crate::revision(Lane::Pi)
     }
 
     fn plan(&self, around: Surroundings<'_>) -> LanePlan {

@@ -2,9 +2,11 @@
 
 mod provider_adapter;
 mod redteam;
+pub(crate) mod stages;
 
 use clap::Subcommand;
 use cto_contract::outputs::{CheckedRow, ValidateFailuresOutput};
+use cto_contract::words::Stage;
 use cto_proving::failures::{self, Options, ValidateError};
 use cto_proving::pool;
 use cto_sandbox::Launcher;
@@ -30,6 +32,9 @@ enum What {
     Failures(FailuresArgs),
     ProviderAdapter(provider_adapter::ProviderAdapterArgs),
     Redteam(redteam::RedteamArgs),
+    Stage1(stages::StageArgs),
+    Stage2(stages::StageArgs),
+    Stage3(stages::StageArgs),
 }
 
 /// Trigger every way to fail and check the pack of each
@@ -58,6 +63,9 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         What::Failures(args) => failures(args, session),
         What::ProviderAdapter(args) => provider_adapter::provider_adapter(args, session),
         What::Redteam(args) => redteam::redteam(args, session),
+        What::Stage1(args) => stages::stage(args, Stage::FIRST, session),
+        What::Stage2(args) => stages::stage(args, Stage::FIXTURE, session),
+        What::Stage3(args) => stages::stage(args, Stage::COPIED_REPOSITORY, session),
     }
 }
 

@@ -61,6 +61,7 @@ mod scripted;
 mod setting_up;
 mod signed_records;
 mod source;
+mod stages;
 mod strangers;
 mod surroundings;
 mod tampered_homes;

@@ -280,7 +280,7 @@ pub(crate) fn pass() -> Plan {
         identity: identity(),
     }));
     add(EventKind::BackendStarted(BackendStarted {
-                workspace_clean: None,
+        workspace_clean: None,
         identity_digest: digest_of(&identity()).unwrap(),
         version_output: None,
     }));

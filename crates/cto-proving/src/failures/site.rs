@@ -57,6 +57,8 @@ pub(crate) enum SiteError {
     Harness(#[from] Box<HarnessError>),
     #[error("the run came to no pack")]
     Run(#[from] Box<RunError>),
+    #[error("the home of the validation can't be marked")]
+    Home(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("no random bytes from the kernel")]
     Random(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

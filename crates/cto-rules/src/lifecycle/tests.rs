@@ -237,7 +237,7 @@ fn a_step_without_an_end_is_recovered_and_never_performed_again() {
 fn the_backend_is_never_started_twice() {
     let again =
         worked(backend_end(Some(0), None, false)).add(EventKind::BackendStarted(BackendStarted {
-                workspace_clean: None,
+            workspace_clean: None,
             identity_digest: DIGEST.parse().unwrap(),
             version_output: None,
         }));

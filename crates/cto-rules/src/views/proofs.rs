@@ -120,28 +120,28 @@ pub fn copied_repo_errors(proof: &CopiedRepoProof) -> Vec<String> {
         (
             proof.source_head_before.is_some()
                 && proof.source_head_before == proof.source_head_after,
-            "HEAD of the source is not what it was",
+            "HEAD of the source was not seen unchanged",
         ),
         (
             proof.source_status_before == clean && proof.source_status_after == clean,
-            "the source was not clean before and after",
+            "the source was not seen clean before and after",
         ),
         (
             proof.source_fingerprint_before.is_some()
                 && proof.source_fingerprint_before == proof.source_fingerprint_after,
-            "a file of the source is not what it was",
+            "the files of the source were not seen unchanged",
         ),
         (
             proof.source_repository_mutated == Some(false),
-            "the backend may have changed the source",
+            "it was not shown that the backend left the source alone",
         ),
         (
             proof.copied_fixture_start_clean == Some(true),
-            "the copy was not clean when the backend started",
+            "the copy was not seen clean when the backend started",
         ),
         (
             proof.copied_fixture_ending_clean == Some(true),
-            "the copy was not clean when the checks had run",
+            "the copy was not seen clean when the checks had run",
         ),
         (
             proof.no_target_inspection,

@@ -9,8 +9,8 @@ use cto_contract::comparison::BaselineComparison;
 use cto_contract::event::{EventType, RunEvent};
 use cto_contract::report::Report;
 use cto_contract::verify::Integrity;
-use cto_contract::words::{Lane, RunStatus, Stage};
-use cto_rules::comparison::{Side, compare};
+use cto_contract::words::{Lane, Stage};
+use cto_rules::comparison::{Side, can_measure, compare};
 use cto_rules::lifecycle::conclude;
 use cto_rules::verdicts::Fault;
 use cto_rules::views::report::{ReportInput, report};
@@ -30,7 +30,7 @@ const BY_THE_SEAL: [&str; 6] = [
     ATTESTATION,
 ];
 
-/// A run of `fake` that passed.
+/// A run of `fake` that another one can be measured by.
 pub(crate) struct FakeBaseline {
     report: Report,
     types: Vec<EventType>,
@@ -61,7 +61,7 @@ pub(crate) fn fake_baseline(run: &mut OpenRun<'_>) -> Result<FakeBaseline, StepE
     let mut observer = |event: &RunEvent| types.push(event.kind.event_type());
     let result = run.harness.run(&request, &run.stop, &mut observer);
     let result = result.map_err(|e| failed(error_chain(&e)))?;
-    if result.report.verdict.status != RunStatus::Pass {
+    if !can_measure(&result.report) {
         let first = result.report.verdict.blockers.first();
         let why = first.map_or_else(String::new, |b| format!("{}: {}", b.code, b.message));
         return Err(failed(format!("run {}: {why}", result.run_id)).into());
