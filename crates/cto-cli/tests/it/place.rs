@@ -65,6 +65,13 @@ impl Place {
         }
     }
 
+    /// Not below any temporary directory: no program of one is ever admitted.
+    pub(crate) fn lasting() -> Self {
+        Self {
+            dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
+        }
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

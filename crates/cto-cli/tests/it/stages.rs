@@ -18,7 +18,7 @@ use crate::schemas::fits_schema;
 
 /// Validates a lane up to the last stage that has a validator.
 fn holds(lane: &str) -> (Place, Value) {
-    let place = Place::elsewhere();
+    let place = Place::lasting();
     let ran = place.cto(&["validate", "stage3", "--lane", lane, "--json", "-q"]);
     let output = ran.json();
     assert_eq!(output["errors"], json!([]), "{output:#}");

@@ -298,11 +298,8 @@ impl Site {
             set(lane.model_provider(), Some(self.pair.0.to_owned()));
             set(lane.model(), Some(self.pair.1.to_owned()));
             let model = self.models.get(&row.act);
-            let fault = match row.act {
-                Act::Hangs => ModelFault::Hang,
-                _ => ModelFault::Ok,
-            };
-            set(lane.base_url(), model.map(|m| m.base_url(fault)));
+            // Who hangs does so in the agent's hands: the endpoint itself answers, also to a question before the start.
+            set(lane.base_url(), model.map(|m| m.base_url(ModelFault::Ok)));
         }
         env
     }
