@@ -175,7 +175,7 @@ pub struct LaunchPlan {
     pub steering: Vec<SteeringDigest>,
     /// The backend's inputs, searched for targets. Only where no target may be known: stages 2 to 4 of lanes that climb.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inspection: Option<TargetInspection>,
+    pub inspection: Option<Box<TargetInspection>>,
 }
 
 fn no_ladder() -> Ladder {

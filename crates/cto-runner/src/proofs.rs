@@ -157,21 +157,11 @@ impl Harness {
         let found = self
             .deciding_store()
             .ledger_of_kinds::<Record>(&[RecordKind::StagePassed])?;
-        let records = found.into_iter().filter_map(|found| match found.record {
-            Record::StagePassed(pass) => Some(pass),
-            _ => None,
-        });
-        Ok(records.collect())
-    }
-
-    /// What validators came to, in the order of the ledger.
-    pub(crate) fn conformances(&self) -> Result<Vec<ConformanceRecorded>, StoreError> {
-        let found = self
-            .deciding_store()
-            .ledger_of_kinds::<Record>(&[RecordKind::ConformanceRecorded])?;
-        let records = found.into_iter().filter_map(|found| match found.record {
-            Record::ConformanceRecorded(record) => Some(record),
-            _ => None,
+        let records = found.into_iter().filter_map(|found| {
+            let Record::StagePassed(pass) = found.record else {
+                return None;
+            };
+            Some(pass)
         });
         Ok(records.collect())
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cto_contract::model_script::ModelFault;
+use cto_contract::model_script::{FaultScope, ModelFault};
 use cto_contract::words::Lane;
 use cto_egress::{ScriptedModel, ScriptedOptions};
 use cto_evidence::canonical::hash_reader;
@@ -46,9 +46,9 @@ impl Site {
             private(&place.join(name))?;
         }
         let (program, file) = lay_out_program(&place, options)?;
-        let pair = match lane {
-            Lane::Case => (case_lane::PROVIDER, case_lane::MODEL),
-            _ => ("scripted", "scripted"),
+        let pair = match lane == Lane::Case {
+            true => (case_lane::PROVIDER, case_lane::MODEL),
+            false => ("scripted", "scripted"),
         };
         let path = options.env.get("PATH").unwrap_or(PATH_DEFAULT).to_owned();
         let has_model = lane != Lane::Command;
@@ -57,6 +57,7 @@ impl Site {
             let script = ScriptedOptions {
                 script: model_script(lane, act),
                 fault: ModelFault::Ok,
+                scope: FaultScope::Every,
                 record: None,
             };
             let model = ScriptedModel::start(0, script).map_err(|source| SiteError::Make {
@@ -102,9 +103,9 @@ impl Site {
 
     fn write_config(&self) -> Result<(), SiteError> {
         let (provider, model) = self.pair;
-        let providers = match self.lane {
-            Lane::Command => String::new(),
-            _ => format!("providers: {{{provider}: {{}}}}\n"),
+        let providers = match self.lane == Lane::Command {
+            true => String::new(),
+            false => format!("providers: {{{provider}: {{}}}}\n"),
         };
         let settings = format!("schema: cto.harness/v1\n{providers}");
         let config = self.place.join("config");
@@ -152,9 +153,9 @@ impl Site {
             "review_trigger": "never",
         });
         let word = self.lane.traits().identity_word;
-        let asked = match self.lane {
-            Lane::Case => "--help",
-            _ => "--version",
+        let asked = match self.lane == Lane::Case {
+            true => "--help",
+            false => "--version",
         };
         let binary = json!({
             "status": "admitted", "lane": self.lane, "path": real, "version": "1.0.0", "sha256": digest,

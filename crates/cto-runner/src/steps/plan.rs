@@ -151,6 +151,7 @@ pub(crate) fn plan(
     let plan = LaunchPlan {
         landing: landing_plan::landing_plan(run, prepared, source, &identity)?,
         inspection: inspection::inspected(run, &lane_plan, source)?,
+        inspection: inspection::inspected(run, &lane_plan, source)?.map(Box::new),
         programs: shown_programs(run, program.as_ref(), &beside),
         steering: steering(&prepared.trees.baseline)?,
         ..launch_plan(run, prepared, (&lane_plan, argv), sandbox.clone())?
