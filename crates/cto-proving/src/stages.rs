@@ -189,9 +189,8 @@ fn known(site: &Site, options: &Options) -> Known {
         .and_then(|ran| serde_json::from_slice(&ran.stdout).ok())
         .unwrap_or_default();
     let row = engines["engines"].as_array().into_iter().flatten();
-    let row = row
-        .cloned()
-        .find(|row| row["lane"] == options.lane.as_str());
+    let mut row = row.filter(|row| row["lane"] == options.lane.as_str());
+    let row = row.next();
     let help = words(&["run", "--help"])
         .map(|ran| ran.stdout)
         .unwrap_or_default();

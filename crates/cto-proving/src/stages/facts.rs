@@ -32,7 +32,7 @@ pub struct RunFacts {
     pub pack: PathBuf,
     pub pack_digest: Option<Digest>,
     /// The run of `fake` that measured it.
-    pub fake: Option<Box<RunFacts>>,
+    pub fake: Option<Box<Self>>,
 }
 
 impl RunFacts {
