@@ -47,7 +47,6 @@ pub struct RunState {
     pub setup: Option<SetupCompleted>,
     pub source: Option<SourceChecked>,
     pub backend_started: bool,
-    /// Whether the backend's tree was the baseline when it started.
     pub workspace_start_clean: Option<bool>,
     /// What the backend's program said of its version.
     pub version_output: Option<String>,
