@@ -80,8 +80,8 @@ mod trees;
 mod trust;
 mod walk;
 
-pub use addenda::AddendaError;
 pub use adapters::{NamedProgram, named_program};
+pub use addenda::AddendaError;
 pub use admissions::{
     AdmitError, KeptRecord, RecordFile, RecordsError, admission_template, admit_signed,
     admit_unsigned, check_unopposed, list_admissions, read_filled_in, read_record,

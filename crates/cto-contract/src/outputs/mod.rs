@@ -34,8 +34,8 @@ mod recover;
 mod reference;
 mod settings;
 mod show;
-mod status;
 mod stages;
+mod status;
 mod transfer;
 mod validate;
 mod why;
@@ -75,11 +75,11 @@ pub use reference::{
 };
 pub use settings::{ConfigOutput, ConfigTag, ConfigValue};
 pub use show::ShownReport;
-pub use status::{LedgerStatus, LiveRun, MatrixNote, StatusOutput, StatusTag};
 pub use stages::{
     LadderOutput, LadderRow, LadderStage, LadderTag, RequiredStage, StageCheck,
     ValidateStageOutput, ValidateStageTag,
 };
+pub use status::{LedgerStatus, LiveRun, MatrixNote, StatusOutput, StatusTag};
 pub use transfer::{ExportKind, ExportOutput, ExportTag, ImportOutput, ImportTag};
 pub use validate::{
     AdapterCheck, BehaviourStatus, CheckedBehaviour, CheckedRow, Checks, NotCovered, NotTried,

@@ -31,8 +31,8 @@ use crate::program::{ProgramFile, ProgramsBeside};
 use crate::room::Room;
 use crate::source::Source;
 use crate::steps::Permission;
-use crate::steps::landing_plan;
 use crate::steps::inspection;
+use crate::steps::landing_plan;
 use crate::steps::prepare::Prepared;
 use crate::trees::Below;
 
@@ -150,7 +150,6 @@ pub(crate) fn plan(
     let identity_digest = digest_of(&identity).map_err(|e| no_form("identity", &e))?;
     let plan = LaunchPlan {
         landing: landing_plan::landing_plan(run, prepared, source, &identity)?,
-        inspection: inspection::inspected(run, &lane_plan, source)?,
         inspection: inspection::inspected(run, &lane_plan, source)?.map(Box::new),
         programs: shown_programs(run, program.as_ref(), &beside),
         steering: steering(&prepared.trees.baseline)?,
