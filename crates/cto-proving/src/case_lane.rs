@@ -24,8 +24,8 @@ use cto_sandbox::{Launcher, StopToken};
 pub use checks::ADAPTER_CHECKS;
 pub use document::document;
 pub use faults::FAULTS;
-pub use rows::{Row, Started};
 pub(crate) use rows::{MODEL, PROVIDER};
+pub use rows::{Row, Started};
 
 use crate::failures::{ValidateError, make_directory};
 use crate::pool::{Ended, work_off};
