@@ -141,7 +141,7 @@ def _limit():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def run(argv, stdin=b"", cwd=None, env=None):
+def run(argv, stdin=b"", cwd=None, env=None, pass_fds=()):
     """Runs a program to its end. Returns (exit code or None for a time-out, stdout, stderr)."""
     environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1"}
     environment.update(env or {})
@@ -150,7 +150,7 @@ def run(argv, stdin=b"", cwd=None, env=None):
         given.seek(0)
         child = subprocess.Popen(
             argv, stdin=given, stdout=out, stderr=err, cwd=cwd, env=environment,
-            start_new_session=True, preexec_fn=_limit,
+            start_new_session=True, preexec_fn=_limit, pass_fds=pass_fds,
         )
         try:
             code = child.wait(CHILD_SECONDS_MAX)
