@@ -108,7 +108,7 @@ impl<'a> ResidueRules<'a> {
             && match tool.contents {
                 Contents::Data => !is_loaded_by_name(path),
                 Contents::Programs => true,
-                Contents::Lock => self.is_unasked(path),
+                Contents::Unasked => self.is_unasked(path),
             }
     }
 

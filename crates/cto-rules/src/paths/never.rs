@@ -21,6 +21,10 @@ pub(super) fn link_refusal(path: &[u8], target: Option<&[u8]>) -> Option<&'stati
     if is_gitmodules(path) {
         return Some("rule: git refuses `.gitmodules` as a link");
     }
+    // Some versions of git follow such a link and some do not: what it says would hold in one checkout and not in another.
+    if is_attributes_or_ignore(path) {
+        return Some("rule: `.gitattributes` and `.gitignore` are never links");
+    }
     if target.is_empty() || target.contains(&0) {
         return Some("rule: the link's target is no path");
     }
@@ -52,13 +56,24 @@ pub(super) fn link_refusal(path: &[u8], target: Option<&[u8]>) -> Option<&'stati
 }
 
 fn is_gitmodules(path: &[u8]) -> bool {
-    path.rsplit(|b| *b == b'/')
-        .next()
-        .and_then(|name| std::str::from_utf8(name).ok())
-        .is_some_and(|name| {
-            let folded = folded(name);
-            matches!(without_ntfs_tail(&folded), ".gitmodules" | "gitmod~1")
-        })
+    last_name(path).is_some_and(|name| {
+        let folded = folded(name);
+        matches!(without_ntfs_tail(&folded), ".gitmodules" | "gitmod~1")
+    })
+}
+
+fn is_attributes_or_ignore(path: &[u8]) -> bool {
+    let is_one = |name| {
+        [".gitattributes", ".gitignore"]
+            .iter()
+            .any(|file| is_git_file(name, file))
+    };
+    last_name(path).is_some_and(is_one)
+}
+
+fn last_name(path: &[u8]) -> Option<&str> {
+    let name = path.rsplit(|b| *b == b'/').next()?;
+    std::str::from_utf8(name).ok()
 }
 
 /// The spellings of `.git` that git itself refuses, because some file system takes them for it.

@@ -186,8 +186,18 @@ fn a_link_must_stay_where_it_can_be_seen_to_stay() {
     insta::assert_snapshot!(link_scope("a", "b/../c"), @"never_allowable: rule: the link's target goes up after it went down");
     insta::assert_snapshot!(link_scope("a", ".git/config"), @"never_allowable: rule: the link leads into git's own directory");
     insta::assert_snapshot!(link_scope(".gitmodules", "x"), @"never_allowable: rule: git refuses `.gitmodules` as a link");
+    for path in [
+        ".gitattributes",
+        "sub/.GitAttributes",
+        ".gitignore",
+        "gitign~1",
+    ] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(link_scope(path, "x"), @"never_allowable: rule: `.gitattributes` and `.gitignore` are never links");
+        }
+    }
     insta::assert_snapshot!(link_scope("secrets", "x"), @"forbidden: secrets/");
-    insta::assert_snapshot!(link_scope("vendor", "x"), @"forbidden: vendor/**");
+    insta::assert_snapshot!(link_scope("vendor", "x"), @"runner_file: rule: test runner file `vendor/bin/`");
     insta::assert_snapshot!(link_scope("tests", "x"), @"frozen: tests/");
     let policy = PathPolicy::new(&contract(&["**"], &[], &[]));
     assert_eq!(

@@ -34,7 +34,10 @@ fn what_known_tools_leave_is_thrown_away() {
         ".venv/lib/python3.12/site-packages/x.pth",
         "py/venv/bin/python",
         "py/build/lib/a.py",
+        "py/env/bin/python",
         "py/coverage.xml",
+        "py/coverage.json",
+        "svc/c.out",
         "svc/coverage.out",
         "svc/svc.test",
         "app/buildSrc/build/x",
@@ -61,14 +64,19 @@ fn what_known_tools_leave_is_thrown_away() {
 }
 
 #[test]
-fn a_lock_that_a_tool_made_unasked_is_thrown_away_and_one_that_is_allowed_is_not() {
+fn what_a_tool_made_unasked_is_thrown_away_and_what_is_allowed_is_not() {
     let tracked = ["Cargo.toml", "web/package.json"];
     let by_checks = |path: &str, tracked: &[&str]| {
         let tracked = TrackedPaths::new(tracked.iter().map(|p| p.as_bytes()));
         let rules = ResidueRules::new(&contract(&["**"]), LeftBy::Checks, tracked);
         rules.is_residue(path.as_bytes(), false)
     };
-    for path in ["Cargo.lock", "web/package-lock.json", "web/yarn.lock"] {
+    for path in [
+        "Cargo.lock",
+        "web/package-lock.json",
+        "web/yarn.lock",
+        "web/dist/assets/index.js",
+    ] {
         let by_agent =
             |allowed: &[&str], tracked: &[&str]| is_residue(Lane::Command, allowed, tracked, path);
         assert!(by_agent(&["src/"], &tracked), "{path}");

@@ -1,7 +1,7 @@
 //! What known tools leave in the tree that they work on, one row each.
 //!
-//! Absent on purpose: generated sources and `dist/`, which a task may be about; anything that a later build reads as its
-//! configuration. A new lock file may be what the task is about: it is residue only where the contract does not allow it.
+//! Absent on purpose: generated sources, and anything that a later build reads as its configuration. A new lock file or
+//! `dist/` may be what the task is about: it is residue only where the contract does not allow it.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -16,8 +16,8 @@ pub(super) enum Contents {
     Data,
     /// Installed or built programs, with every kind of file.
     Programs,
-    /// What a tool fixes when it runs and finds nothing fixed.
-    Lock,
+    /// What a task may be about, and a tool makes unasked: versions that it fixes, what it builds.
+    Unasked,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,16 @@ const GRADLE: &[&str] = &[
     "settings.gradle",
     "settings.gradle.kts",
 ];
-const PYTHON: &[&str] = &["pyproject.toml", "setup.py", "setup.cfg"];
+const PYTHON: &[&str] = &[
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "requirements.txt",
+    "Pipfile",
+    "tox.ini",
+    "pytest.ini",
+    "manage.py",
+];
 const GO: &[&str] = &["go.mod"];
 
 pub(super) const TOOLS: &[Leftover] = &[
@@ -62,9 +71,13 @@ pub(super) const TOOLS: &[Leftover] = &[
     data("*.egg-info"),
     programs(".venv", &[]),
     programs("venv", PYTHON),
+    programs("env", PYTHON),
     programs("build/lib", PYTHON),
     programs("build/bdist.*", PYTHON),
+    built("dist", PYTHON),
     file_beside("coverage.xml", PYTHON),
+    file_beside("coverage.json", PYTHON),
+    file_beside("coverage.lcov", PYTHON),
     lock("uv.lock", &["pyproject.toml"]),
     lock("poetry.lock", &["pyproject.toml"]),
     lock("pdm.lock", &["pyproject.toml"]),
@@ -79,6 +92,8 @@ pub(super) const TOOLS: &[Leftover] = &[
     // Go, whose caches lie in the home directory
     file_beside("coverage.out", GO),
     file_beside("cover.out", GO),
+    file_beside("c.out", GO),
+    file_beside("coverage.txt", GO),
     file_beside("*.prof", GO),
     file_beside("*.test", GO),
     // JavaScript and TypeScript
@@ -89,6 +104,7 @@ pub(super) const TOOLS: &[Leftover] = &[
     programs(".nuxt", PACKAGE),
     programs(".svelte-kit", PACKAGE),
     programs(".vite", PACKAGE),
+    built("dist", PACKAGE),
     programs(".parcel-cache", &[]),
     programs(".angular/cache", &[]),
     programs(".yarn/unplugged", PACKAGE),
@@ -161,7 +177,11 @@ const fn file(name: &'static str) -> Leftover {
 }
 
 const fn lock(name: &'static str, beside: &'static [&'static str]) -> Leftover {
-    row(name, Shape::File, Contents::Lock, beside)
+    row(name, Shape::File, Contents::Unasked, beside)
+}
+
+const fn built(name: &'static str, beside: &'static [&'static str]) -> Leftover {
+    row(name, Shape::Directory, Contents::Unasked, beside)
 }
 
 const fn file_beside(name: &'static str, beside: &'static [&'static str]) -> Leftover {

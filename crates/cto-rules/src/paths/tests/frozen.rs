@@ -65,6 +65,25 @@ fn runner_files_are_frozen_unless_named_exactly() {
         "web/vite.config.ts",
         "BUILD",
         "crates/a/build.rs",
+        // A pattern stands for its plain name too.
+        "tsconfig.json",
+        "mise.toml",
+        ".mise.toml",
+        "Taskfile.yml",
+        "cabal.project",
+        "Jakefile",
+        "phpstan.neon",
+        // What lies nearer to a package than the real program or library.
+        "packages/node_modules/.bin/vitest",
+        "src/node_modules/chai/index.js",
+        "node_modules",
+        "lib/site-packages/x.py",
+        ".yarn/releases/yarn-4.5.0.cjs",
+        ".bundle/config",
+        "vendor/modules.txt",
+        "svc/vendor/bin/phpunit",
+        "deny.toml",
+        "checkstyle.xml",
     ] {
         assert!(
             scope(&["**"], &[], path).starts_with("runner_file"),
@@ -94,6 +113,9 @@ fn runner_files_are_frozen_unless_named_exactly() {
         "docs/versions",
         "src/version.rs",
         "project/readme.md",
+        "src/vendor/models.py",
+        "vendor/assets/logo.svg",
+        "docs/node_modules.md",
     ] {
         assert!(scope(&["**"], &[], path).starts_with("allowed"), "{path}");
     }
