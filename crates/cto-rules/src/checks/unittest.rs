@@ -6,7 +6,12 @@ pub use output::count_unittest;
 
 use super::alias::Alias;
 use super::call::Call;
-use super::canary::{CanaryPlan, FailureLine, NoPlan, Planted, TreeFacts, beneath, join};
+use super::canary::{
+    CanaryPlan, Entry, EntryKind, FailureLine, NoPlan, Planted, TreeFacts, beneath, join, parent,
+};
+
+/// How many directories are looked at to find where the project's own tests stand.
+const DIRECTORIES_MAX: usize = 64;
 
 /// Assertions that must raise.
 const BROKEN: &str = r#"("assertEqual", (1, 2)), ("assertNotEqual", (1, 1)), ("assertTrue", (False,)), ("assertFalse", (True,)), ("assertIs", (1, 2)), ("assertIn", (1, [])), ("assertIsNone", (1,)), ("assertRaises", (OSError, int))"#;
@@ -94,8 +99,14 @@ impl Unittest {
             }
             Some(_) | None => format!("test_{}", alias.file()),
         };
-        let start = beneath(self.start.as_deref().unwrap_or(""))?;
-        facts.insist_directory(&start)?;
+        let dir = match self.named_at.and_then(|at| self.call.args.get(at)) {
+            Some(name) => directory_of(name, facts)?,
+            None => {
+                let start = beneath(self.start.as_deref().unwrap_or(""))?;
+                facts.insist_directory(&start)?;
+                self.home(start, facts)?
+            }
+        };
         let test_name = format!("test_{}", alias.test());
         let (class, message) = (alias.file_as_type(), alias.sentence());
         // It passes, and so is missed, when one of the usual assertions no longer raises.
@@ -108,10 +119,10 @@ impl Unittest {
         }
         Ok(CanaryPlan {
             files: vec![Planted {
-                path: join(&start, &format!("{module}.py")),
+                path: join(&dir, &format!("{module}.py")),
                 content,
             }],
-            command: self.line(Some(&module), &more),
+            command: self.line(Some(&join(&dir, &module).replace('/', ".")), &more),
             failure: FailureLine {
                 mark: "FAIL: ".to_owned(),
                 name: format!("{test_name} ("),
@@ -119,6 +130,64 @@ impl Unittest {
             test_name,
         })
     }
+
+    /// Where the tests of a search stand, nearest to its start: a planted one is one among them. A directory is searched
+    /// only as a package.
+    fn home(&self, start: String, facts: &TreeFacts) -> Result<String, NoPlan> {
+        let is_package = |entries: &[Entry]| {
+            entries
+                .iter()
+                .any(|e| is_file(e) && e.name == "__init__.py")
+        };
+        let mut looked_at = vec![start.clone()];
+        let mut next = 0;
+        while let Some(dir) = looked_at.get(next).cloned() {
+            let entries = facts.list(&dir)?;
+            if entries.iter().any(|e| is_file(e) && self.finds(&e.name)) {
+                return Ok(dir);
+            }
+            let below = entries.iter().filter(|e| e.kind == EntryKind::Directory);
+            for name in below.map(|e| &e.name).filter(|n| !n.starts_with('.')) {
+                let path = join(&dir, name);
+                if looked_at.len() < DIRECTORIES_MAX && is_package(facts.list(&path)?) {
+                    looked_at.push(path);
+                }
+            }
+            next += 1;
+        }
+        Ok(start)
+    }
+
+    /// Whether the pattern of a search takes a file of this name; only patterns with one `*` are read.
+    fn finds(&self, name: &str) -> bool {
+        let parts = self.pattern.split_once('*');
+        parts.is_some_and(|(head, tail)| {
+            let middle = name.strip_prefix(head);
+            middle.is_some_and(|rest| rest.ends_with(tail) && rest.ends_with(".py"))
+        })
+    }
+}
+
+fn is_file(entry: &Entry) -> bool {
+    entry.kind == EntryKind::File
+}
+
+/// The directory of a test that is named as `a.b.Class.test` or `a/b.py`: all leading parts that are directories.
+fn directory_of(name: &str, facts: &TreeFacts) -> Result<String, NoPlan> {
+    if name.ends_with(".py") {
+        let dir = parent(&beneath(name)?).to_owned();
+        facts.insist_directory(&dir)?;
+        return Ok(dir);
+    }
+    let mut dir = String::new();
+    for part in name.split('.').filter(|part| !part.is_empty()) {
+        let path = join(&dir, part);
+        if facts.kind(&path)? != Some(EntryKind::Directory) {
+            break;
+        }
+        dir = path;
+    }
+    Ok(dir)
 }
 
 #[cfg(test)]
@@ -130,9 +199,8 @@ mod tests {
         let plan = |c: &str| {
             let call = Call::read(c).unwrap();
             let mut facts = TreeFacts::default();
-            let name = "tests".to_owned();
-            let kind = super::super::EntryKind::Directory;
-            facts.learn_list(String::new(), vec![super::super::Entry { name, kind }]);
+            facts.learn_list(String::new(), vec![entry("tests/")]);
+            facts.learn_list("tests".to_owned(), Vec::new());
             recognise(&call).unwrap().canary("abc", &facts).unwrap()
         };
         assert_eq!(
@@ -158,6 +226,56 @@ mod tests {
         assert_eq!(
             plan("python3 -m unittest -f -k one").command,
             "python3 -m unittest -k one -v -k test_lines_answer_joined_format"
+        );
+    }
+
+    fn entry(name: &str) -> Entry {
+        let kind = match name.ends_with('/') {
+            true => EntryKind::Directory,
+            false => EntryKind::File,
+        };
+        let name = name.trim_end_matches('/').to_owned();
+        Entry { name, kind }
+    }
+
+    #[test]
+    fn it_stands_beside_the_tests_that_the_project_has() {
+        let mut facts = TreeFacts::default();
+        for (dir, names) in [
+            ("", &["calc.py", "docs/", "src/", ".git/"][..]),
+            ("docs", &["test_index.py"]),
+            ("src", &["__init__.py", "tests/"]),
+            ("src/tests", &["__init__.py", "test_calc.py", "unit/"]),
+            ("src/tests/unit", &["test_more.py"]),
+        ] {
+            let entries = names.iter().map(|name| entry(name)).collect();
+            facts.learn_list(dir.to_owned(), entries);
+        }
+        let plan = |line: &str| {
+            let runner = recognise(&Call::read(line).unwrap()).unwrap();
+            let plan = runner.canary("abc", &facts).unwrap();
+            (plan.files[0].path.clone(), plan.command)
+        };
+        let (path, command) = plan("python3 -m unittest");
+        assert_eq!(path, "src/tests/test_middle_blank_bytes.py");
+        assert_eq!(command, "python3 -m unittest -v");
+        let named = "src.tests.test_middle_blank_bytes";
+        for line in [
+            "python3 -m unittest src.tests.test_calc.T.test_adds",
+            "python3 -m unittest src/tests/test_calc.py",
+        ] {
+            let (path, command) = plan(line);
+            assert_eq!(path, "src/tests/test_middle_blank_bytes.py", "{line}");
+            assert_eq!(command, format!("{line} {named} -v"));
+        }
+        // A directory that is no package is not searched.
+        assert_eq!(
+            plan("python3 -m unittest discover -s docs").0,
+            "docs/test_middle_blank_bytes.py"
+        );
+        assert_eq!(
+            plan("python3 -m unittest discover -p 'none_*.py'").0,
+            "none_middle_blank_bytes.py"
         );
     }
 }
