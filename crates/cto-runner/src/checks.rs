@@ -19,8 +19,8 @@ use cto_rules::checks::{
 };
 use cto_rules::secrets::Known;
 use cto_sandbox::{
-    Access, Attempt, Bind, End, LaunchError, Launcher, Means, Outcome, SandboxMessage, StopCause,
-    StopToken,
+    Access, Attempt, Bind, End, LaunchError, Launcher, Means, MemoryHold, Outcome, SandboxMessage,
+    StopCause, StopToken, TreeLimits,
 };
 
 use crate::baseline_checks::Baseline;
@@ -47,6 +47,8 @@ pub(crate) struct Checker {
     pub(crate) path: String,
     pub(crate) oracle: Option<PathBuf>,
     pub(crate) limits: Effective,
+    /// As the agent's own: code that it wrote runs here too.
+    pub(crate) memory: MemoryHold,
     pub(crate) stop: StopToken,
     pub(crate) known: Known,
     /// Where the harness keeps its state: a pack never names it.
@@ -346,7 +348,11 @@ impl Checker {
             );
         }
         let argv = ["/bin/sh", "-c", line].map(OsString::from).to_vec();
-        let limits = (self.limits.sandbox(), self.limits.tree());
+        let tree = TreeLimits {
+            memory_hold: self.memory,
+            ..self.limits.tree()
+        };
+        let limits = (self.limits.sandbox(), tree);
         let mut request = room.request(name, argv, to_os(env), limits)?;
         request.binds.extend(oracle.map(|from| Bind {
             from: from.to_owned(),

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use cto_checkout::ScanCaps;
+use cto_contract::lanes::MemoryWatch;
 use cto_contract::plan::LimitSource;
 use cto_contract::task::Limits;
+use cto_contract::words::Lane;
+use cto_sandbox::MemoryHold;
 
 /// Wall clock of a run that names none.
 pub(crate) const WALL_SECONDS_DEFAULT: u64 = 600;
@@ -86,7 +89,7 @@ impl Effective {
     pub(crate) fn tree(&self) -> cto_sandbox::TreeLimits {
         let bytes = |mb: u64| mb.saturating_mul(1 << 20);
         cto_sandbox::TreeLimits {
-            memory_hold: cto_sandbox::MemoryHold::Looks,
+            memory_hold: MemoryHold::Looks,
             memory_bytes: self.limits.memory_mb.map(bytes),
             disk_bytes: self.limits.disk_mb.map(bytes),
             disk_files: self
@@ -105,5 +108,13 @@ impl Effective {
             open_files: self.limits.open_files,
             processes: self.limits.processes,
         }
+    }
+}
+
+/// How the memory of all processes is held that run what an agent wrote: its own, and those of the checks.
+pub(crate) fn memory_hold(lane: Lane) -> MemoryHold {
+    match lane.traits().memory {
+        MemoryWatch::Polled => MemoryHold::Looks,
+        MemoryWatch::Group => MemoryHold::Group,
     }
 }

@@ -236,6 +236,29 @@ fn checks_that_misbehave_are_contained() {
     );
 }
 
+/// Closes itself to every look, and takes memory that belongs to no process.
+const HIDES_MEMORY: &str = "import ctypes, os\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nfile = os.memfd_create('hidden')\nfor _ in range(512): os.write(file, b'x' * (1 << 20))\n";
+/// The same in the buffers of sockets.
+const HIDES_IT_IN_SOCKETS: &str = "import ctypes, socket\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nkept, taken = [], 0\nwhile taken < 512 << 20:\n    pair = socket.socketpair()\n    kept.append(pair)\n    pair[0].setblocking(False)\n    try:\n        while True: taken += pair[0].send(b'x' * 65536)\n    except BlockingIOError: pass\n";
+
+#[test]
+fn memory_that_code_under_test_hides_in_a_check_is_held_where_an_agents_is() {
+    let source = plain();
+    for hides in [HIDES_MEMORY, HIDES_IT_IN_SOCKETS] {
+        source.contract("allowed_paths: [src/]\nverification_commands: [python3 src/check.py]\nlimits: {memory_mb: 64, open_files: 16000, wall_seconds: 120}\ndiff_required: true\n");
+        source.sh("printf 'pass\\n' > src/check.py && git add -A && git commit -qm check");
+        let (code, blockers, report) =
+            source.work(&format!("cat > src/check.py <<'E'\n{hides}E\n"));
+        let layers = report["backend"]["confinement"].to_string();
+        if !layers.contains("held by a control group") {
+            cto_testkit::skipped("no control group can be made here");
+            return;
+        }
+        assert_eq!(code, 1, "{report:#}");
+        assert_eq!(blockers[0], "limit_exceeded", "{blockers:?}");
+    }
+}
+
 #[test]
 fn a_file_of_holes_counts_by_the_length_that_it_seems_to_have() {
     let source = plain();

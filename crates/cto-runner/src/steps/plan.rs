@@ -14,17 +14,18 @@ use cto_checkout::{Baseline, Workspace};
 use cto_contract::event::{EventKind, PlanUpdated};
 use cto_contract::identity::{Identity, NO_MODEL, ProgramDigest, ProgramRole, SteeringDigest};
 use cto_contract::ids::Digest;
-use cto_contract::lanes::{LadderRule, MemoryWatch, ProgramSource};
+use cto_contract::lanes::{LadderRule, ProgramSource};
 use cto_contract::plan::{Ladder, LaunchPlan, SandboxPlan, TreeKind};
 use cto_contract::words::{Lane, NetworkClass, SandboxClass};
 use cto_evidence::canonical::{digest_of, hash_reader, sha256, to_canonical};
 use cto_rules::paths::is_steering;
 use cto_rules::programs::ProgramProblem;
 use cto_rules::verdicts::Fault;
-use cto_sandbox::{Access, Bind, Endpoint, LaunchRequest, MemoryHold, Stdin};
+use cto_sandbox::{Access, Bind, Endpoint, LaunchRequest, Stdin};
 
 use crate::adapters;
 use crate::checks::to_os;
+use crate::limits::memory_hold;
 use crate::model;
 use crate::open_run::{OpenRun, StepError};
 use crate::program::{ProgramFile, ProgramsBeside};
@@ -417,10 +418,7 @@ fn launch_request(
 ) -> Result<LaunchRequest, StepError> {
     let argv = argv.iter().map(Into::into).collect();
     let mut tree = run.limits.tree();
-    tree.memory_hold = match run.request.lane.traits().memory {
-        MemoryWatch::Polled => MemoryHold::Looks,
-        MemoryWatch::Group => MemoryHold::Group,
-    };
+    tree.memory_hold = memory_hold(run.request.lane);
     let limits = (run.limits.sandbox(), tree);
     let mut request = room
         .request(name, argv, to_os(plan.env.clone()), limits)

@@ -21,6 +21,7 @@ use crate::checks::Checker;
 use crate::error_chain;
 use crate::inputs::ResolvedInput;
 use crate::inside::{Inside, Viewer};
+use crate::limits::memory_hold;
 use crate::open_run::{OpenRun, StepError};
 use crate::retention::note_use;
 use crate::room::{BACKEND_ROOM, BACKEND_TREE, CHECKED_TREE, Renames, Room, Rooms, Tree, View};
@@ -247,6 +248,7 @@ fn checker(run: &OpenRun<'_>, sandbox: &RunSandbox) -> Result<Checker, StepError
         path: run.search_path(),
         oracle,
         limits: run.limits,
+        memory: memory_hold(run.request.lane),
         stop: run.stop.clone(),
         known: run.secrets.clone(),
         home: run.harness.home.root().to_owned(),
