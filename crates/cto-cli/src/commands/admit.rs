@@ -79,7 +79,13 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         ));
         return Ok(Exit::DONE);
     }
-    let is_signed = !args.unsigned && (is_governed(session)? || says_how(&args.sign));
+    let is_signed = !args.unsigned && is_governed(session)?;
+    if !is_signed && says_how(&args.sign) {
+        let message = "there is no operator here who could sign";
+        return Err(Failure::new(Exit::USAGE, "no_operator", message)
+            .hint("`cto operator add NAME KEY` makes you the first")
+            .hint("or leave the signature out: the record counts unsigned up to stage 3"));
+    }
     let kept = match &args.file {
         Some(file) => read_record_file(Some(args.kind), file)?,
         None => fill_in(args, session, is_signed)?,

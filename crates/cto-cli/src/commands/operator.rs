@@ -53,7 +53,7 @@ enum Command {
         #[command(flatten)]
         sign: SignArgs,
     },
-    /// Stand for a record: source, binary, model, decision or target; the same as `cto admit KIND --file RECORD --replace`
+    /// Stand for a record: source, binary, model, decision or target
     ///
     /// From stage 4 on, and for targets always, only records count for which an operator signed. Of two about the same thing
     /// the one that was signed last counts.

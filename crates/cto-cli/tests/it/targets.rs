@@ -32,6 +32,7 @@ verification_commands: [{run: grep -q new src/a.txt, must_fail_before: true}]
 fn stage_five(here: &Governed, more: &[(&str, &str)]) -> Value {
     let args = [
         "run",
+        "--repo",
         "elsewhere/app",
         "--contract",
         "contract.yaml",
