@@ -198,9 +198,12 @@ fn its_own_reviewer_can_only_refuse() {
     assert_eq!(blockers(lost, "exit 1"), [protocol]);
     let failed = |subject: &str| (BlockerCode::BackendFailed, subject.to_owned());
     assert_eq!(blockers(":", ""), [failed("no end of review")]);
-    assert_eq!(
-        blockers(GOOD, "rm -r .case"),
-        [failed("event file missing")]
+    // By whether anybody looked before it was gone.
+    let gone = blockers(GOOD, "rm -r .case");
+    let seen = [failed("event file rewritten")];
+    assert!(
+        gone == seen || gone == [failed("event file missing")],
+        "{gone:?}"
     );
 }
 
