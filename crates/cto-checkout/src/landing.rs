@@ -7,6 +7,7 @@
 //! Git runs with the target's own directory once, for the one reference: without hooks, and against the value that the
 //! branch must have.
 
+mod applied;
 mod branches;
 mod checked_out;
 mod commit;
@@ -31,6 +32,7 @@ use crate::remove::RemoveError;
 use crate::repository::{Repository, RepositoryError, alternates, object_id};
 use crate::tree_path::TreePath;
 
+pub use applied::{AppliedPatch, ApplyRequest, apply_to_work_tree};
 pub use commit::{CommitText, Person, PersonError};
 pub use rollback::{RollbackRequest, prepare_rollback};
 pub use tree_diff::{PathChange, TreeEntryId};
@@ -67,6 +69,12 @@ pub enum LandingError {
     OtherTree { expected: TreeId, found: TreeId },
     #[error("the right to land is for the tree {granted} and not for {asked}")]
     OtherGrant { granted: String, asked: TreeId },
+    #[error("HEAD is at {found}, and the patch was made for {expected}")]
+    OtherBase { expected: Oid, found: String },
+    #[error("the repository has no work tree")]
+    NoWorkTree,
+    #[error("what the patch does to `{path}` is not what was checked")]
+    NotAsChecked { path: TreePath },
     #[error("the landed paths are not what they were: `{path}`")]
     NotExact { path: TreePath },
     #[error("the name or address of a person can't stand in a commit")]

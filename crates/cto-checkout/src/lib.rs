@@ -46,8 +46,9 @@ pub use git::{GitError, git_version, ignored};
 pub use git_dir::{GitDir, GitDirError};
 pub use import::{ImportCaps, ImportError, TreeEntry, check_tree, import, write_entries};
 pub use landing::{
-    BranchName, CommitText, Landed, LandingError, LandingRequest, PathChange, Person, PersonError,
-    Prepared, RollbackRequest, TreeEntryId, foresee, prepare, prepare_rollback,
+    AppliedPatch, ApplyRequest, BranchName, CommitText, Landed, LandingError, LandingRequest,
+    PathChange, Person, PersonError, Prepared, RollbackRequest, TreeEntryId, apply_to_work_tree,
+    foresee, prepare, prepare_rollback,
 };
 pub use layered::{LayerError, OverlaidTree, PatchedLayer, Workspace};
 pub use manifest::{Entry, EntryMode, Manifest, ManifestError};

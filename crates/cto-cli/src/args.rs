@@ -63,6 +63,7 @@ pub(crate) enum Command {
     Run(commands::run::Args),
     Delegate(commands::delegate::Args),
     Rerun(commands::rerun::Args),
+    Apply(commands::apply::Args),
     Request(commands::request::Args),
     Inbox(commands::inbox::Args),
     Approve(commands::approve::Args),
@@ -109,7 +110,8 @@ const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Work",
         &[
-            "init", "contract", "route", "run", "delegate", "rerun", "matrix", "loop", "stop",
+            "init", "contract", "route", "run", "delegate", "rerun", "apply", "matrix", "loop",
+            "stop",
         ],
     ),
     (

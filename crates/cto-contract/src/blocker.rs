@@ -163,6 +163,13 @@ impl Blocker {
         }
     }
 
+    /// The same with a hint that says more than the table's.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+
     /// `failure_reason` for a report in which this blocker comes first.
     pub fn failure_reason(&self, lane: Lane) -> String {
         let reason = self.code.row().reason;

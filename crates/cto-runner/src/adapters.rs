@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use cto_contract::ids::to_hex;
 use cto_contract::lanes::ProgramSource;
 use cto_contract::words::Lane;
+use cto_rules::admission::ProgramSeen;
 use cto_rules::programs::{ProgramProblem, packages_of};
 use cto_rules::verdicts::Fault;
 
@@ -21,7 +22,7 @@ use crate::error_chain;
 use crate::inside::Inside;
 use crate::installed::{self, InstalledProgram};
 use crate::open_run::OpenRun;
-use crate::program::ProgramFile;
+use crate::program::{ProgramFile, ProgramsBeside};
 use crate::sandbox::find_program;
 use crate::task::Task;
 
@@ -211,6 +212,25 @@ pub fn named_program(env: &Environment, lane: Lane) -> Option<NamedProgram> {
     Some(NamedProgram {
         named,
         file: file.path().to_owned(),
+    })
+}
+
+/// The program of a lane as a record sees it: its file, what runs it, and all that it loads.
+pub(crate) fn program_seen(
+    env: &Environment,
+    lane: Lane,
+    argv: &[String],
+    path: &str,
+) -> Option<ProgramSeen> {
+    let seen = program_file(env, lane, argv, path)?.seen()?;
+    if packages_of(lane).is_empty() {
+        return Some(seen);
+    }
+    let beside = ProgramsBeside::of(&installed::find(env, lane).ok()?).ok()?;
+    Some(ProgramSeen {
+        package: beside.tree.map(|(_, digest)| digest),
+        interpreter: beside.interpreter.map(|file| file.digest),
+        ..seen
     })
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct InstalledProgram {
     pub(crate) interpreter: Option<PathBuf>,
     /// The tree that it loads from, where it is a script of a package.
     pub(crate) tree: Option<PathBuf>,
+    /// The package that people install, where npm brought it.
+    pub(crate) package: Option<NodePackage>,
     pub(crate) places: ProgramPlaces,
 }
 
@@ -89,7 +91,10 @@ fn resolve(
         .map(|package| natives(lane, package, std::env::consts::ARCH));
     let is_published = native.as_ref().is_some_and(|places| !places.is_empty());
     if let Some(binary) = first_file(native.unwrap_or_default()) {
-        return native_program(&named, &followed(&binary)?);
+        return Ok(InstalledProgram {
+            package,
+            ..native_program(&named, &followed(&binary)?)?
+        });
     }
     match kind_of(&head(&real)?) {
         ProgramKind::Native => native_program(&named, &real),
@@ -107,14 +112,16 @@ fn resolve(
 
 fn native_program(named: &Path, real: &Path) -> Result<InstalledProgram, ProgramProblem> {
     checked(real)?;
-    let package = package_of(real).map(|package| package.root);
+    let package = package_of(real);
+    let root = package.as_ref().map(|package| package.root.clone());
     Ok(InstalledProgram {
         program: real.to_owned(),
         interpreter: None,
         tree: None,
+        package,
         places: ProgramPlaces {
             files: vec![(real.to_owned(), real.to_owned())],
-            packages: package.into_iter().collect(),
+            packages: root.into_iter().collect(),
             directories: named.parent().map(Path::to_owned).into_iter().collect(),
         },
     })
@@ -141,6 +148,7 @@ fn script(
         program: real.to_owned(),
         interpreter: Some(runs_it.clone()),
         tree: package.as_ref().map(tree_of),
+        package: package.clone(),
         places: ProgramPlaces {
             files: vec![
                 (real.to_owned(), real.to_owned()),

@@ -5,6 +5,7 @@
 mod adapters;
 mod addenda;
 mod admissions;
+mod applying;
 mod approvals;
 mod artifact_times;
 mod authority;
@@ -21,6 +22,7 @@ mod contract_file;
 mod denials;
 mod doctor;
 mod eligibility;
+mod engines;
 mod environment;
 mod explain;
 mod follow;
@@ -87,6 +89,7 @@ pub use admissions::{
     admit_unsigned, check_unopposed, list_admissions, read_filled_in, read_record,
     read_record_file, scan as scan_records,
 };
+pub use applying::ApplyRunError;
 pub use approvals::ApprovalError;
 pub use authority::{check_ledger, list_operators, make_checkpoint, repair_trust};
 pub use cases::{Case, CaseError, Catalog};
@@ -98,6 +101,7 @@ pub use cto_agent::revision as adapter_revision;
 pub use cto_rules::ladder::HomeKind;
 pub use doctor::machine_facts;
 pub use eligibility::RouteRequest;
+pub use engines::{EngineAsk, EngineError, EngineOffer};
 pub use environment::{Environment, NotText};
 pub use explain::explain_pack;
 pub use follow::{FollowError, Follower, Look, Standing};

@@ -2,13 +2,25 @@
 
 use std::error::Error as _;
 
+use cto_contract::lanes::ProgramSource;
 use cto_contract::outputs::{
-    CaseOutput, CaseRow, CaseTag, CasesOutput, CasesTag, EngineRow, EnginesOutput, EnginesTag,
+    CaseOutput, CaseRow, CaseTag, CasesOutput, CasesTag, EngineProgram, EngineRow, EnginesOutput,
+    EnginesTag,
 };
 use cto_contract::trust::Origin;
-use cto_contract::words::{Lane, Stage};
+use cto_contract::words::{Lane, ModelAdmissionStatus, MutationMode, SourceAdmissionStatus, Stage};
+use cto_rules::admission::{
+    ModelRequest, Moment, ProgramSeen, judge_binary, judge_model, judge_source,
+};
+use cto_rules::authority::AdmissionBook;
+use cto_rules::engines::{EngineFacts, next_command};
+use cto_rules::packages::manifest;
+use cto_rules::programs::ProgramProblem;
+use cto_rules::verdicts::Fault;
 use cto_store::{Filter, LiveRun, Page, RunRow, RunsOutput, RunsTag, StoreError};
 
+use crate::adapters::program_seen;
+use crate::admissions::Authority;
 use crate::cases::{Case, CaseError, Catalog};
 use crate::config::Config;
 use crate::environment::Environment;
@@ -18,6 +30,7 @@ use crate::recover::live_runs;
 use crate::reference::is_pack;
 use crate::retention::is_buried;
 use crate::settings::is_disabled;
+use crate::{clock, installed, model};
 
 /// Lists the cases. One bad case of a directory does not hide the others.
 pub fn list_cases(catalog: &Catalog) -> Result<CasesOutput, CaseError> {
@@ -75,13 +88,29 @@ pub fn show_case(case: &Case) -> Result<CaseOutput, CaseError> {
 }
 
 /// Lists the lanes and whether their gates are open.
+/// Programs are looked at and hashed; none is started, and nobody is asked.
 pub fn list_engines(config: &Config, env: &Environment) -> EnginesOutput {
+    // Up to stage 3 a record counts without a signature.
+    let authority = Authority::read(&config.dir, env, None, &AdmissionBook::default());
     let row = |lane: &Lane| {
         let gate = lane.gate();
         let stage_gate = lane.stage_gate();
         let digit = stage_gate.as_deref().and_then(|name| env.get(name));
         let by_config = config.harness.gate(*lane);
-        EngineRow {
+        let stage = match digit {
+            // Only the exact digit counts: `02` or ` 2` is absent.
+            Some(digit) => Stage::all().find(|stage| stage.to_string() == digit),
+            None => by_config.stage,
+        };
+        let seen = look_at_engine(*lane, env, &authority);
+        let mut row = EngineRow {
+            wires: model::wires(*lane),
+            program: seen.program,
+            source_admitted: seen.source_admitted,
+            binary_admitted: seen.binary_admitted,
+            model_admitted: seen.model_admitted,
+            reasons: seen.reasons,
+            next: None,
             lane: *lane,
             default: *lane == Lane::Fake,
             available: lane.traits().is_built_in,
@@ -92,19 +121,102 @@ pub fn list_engines(config: &Config, env: &Environment) -> EnginesOutput {
             }),
             gate,
             stage_gate,
-            // Only the exact digit counts: `02` or ` 2` is absent.
-            stage: match digit {
-                Some(digit) => Stage::all().find(|stage| stage.to_string() == digit),
-                None => by_config.stage,
-            }
-            .map(Stage::number),
-        }
+            stage: stage.map(Stage::number),
+        };
+        let is_open = row.gate_open && stage.is_some();
+        row.next = next_command(&EngineFacts {
+            lane: *lane,
+            is_disabled: row.disabled,
+            problem: seen.problem,
+            is_open,
+            source_admitted: row.source_admitted.unwrap_or(true),
+            binary_admitted: row.binary_admitted.unwrap_or(true),
+            model_admitted: row.model_admitted.unwrap_or(true),
+        });
+        row
     };
     EnginesOutput {
         schema_version: EnginesTag,
         default: Lane::Fake,
         engines: Lane::ALL.iter().map(row).collect(),
     }
+}
+
+/// What is installed of a lane, and what records say of it.
+#[derive(Default)]
+struct EngineSeen {
+    program: Option<EngineProgram>,
+    problem: Option<ProgramProblem>,
+    source_admitted: Option<bool>,
+    binary_admitted: Option<bool>,
+    model_admitted: Option<bool>,
+    reasons: Vec<String>,
+}
+
+fn look_at_engine(lane: Lane, env: &Environment, authority: &Authority) -> EngineSeen {
+    let traits = lane.traits();
+    if !traits.is_built_in || !matches!(traits.program, ProgramSource::Installed(_)) {
+        return EngineSeen::default();
+    }
+    let (program, problem, binary) = program_of(lane, env);
+    let moment = Moment {
+        stage: Stage::COPIED_REPOSITORY,
+        at: clock::now(),
+    };
+    let records = &authority.records;
+    let source = judge_source(records, lane, Some(MutationMode::CopiedFixture), moment);
+    let binary = judge_binary(records, lane, binary.as_ref(), moment);
+    let asks_nothing = ModelRequest::default();
+    let request = authority.requests.get(&lane).unwrap_or(&asks_nothing);
+    let model = judge_model(records, request, lane, moment);
+    let is_model = model.status == ModelAdmissionStatus::Admitted;
+    let is_source = source.status == SourceAdmissionStatus::Admitted;
+    let refusals = [
+        (!is_source).then(|| format!("source: {}", source.why)),
+        binary.as_ref().err().map(|why| format!("binary: {why}")),
+        model
+            .refusal
+            .as_ref()
+            .map(|(_, why)| format!("model: {why}")),
+    ];
+    EngineSeen {
+        program: Some(program),
+        problem,
+        source_admitted: Some(is_source),
+        binary_admitted: Some(binary.is_ok()),
+        model_admitted: Some(is_model),
+        reasons: refusals.into_iter().flatten().collect(),
+    }
+}
+
+/// The program as people see it, what is the matter with it, and the same as a record sees it.
+fn program_of(
+    lane: Lane,
+    env: &Environment,
+) -> (EngineProgram, Option<ProgramProblem>, Option<ProgramSeen>) {
+    let path = env.get("PATH").unwrap_or_default();
+    let (installed, problem) = match installed::find(env, lane) {
+        Ok(installed) => (Some(installed), None),
+        Err(Fault::ProgramUnusable { problem, .. }) => (None, Some(problem)),
+        Err(_) => (None, Some(ProgramProblem::Missing)),
+    };
+    let seen = match problem {
+        None => program_seen(env, lane, &[], path),
+        Some(_) => None,
+    };
+    let package = installed.as_ref().and_then(|found| found.package.as_ref());
+    let version = package.and_then(|package| {
+        let bytes = std::fs::read(package.root.join("package.json")).ok()?;
+        Some(manifest(&bytes)?.version)
+    });
+    let program = EngineProgram {
+        path: seen.as_ref().map(|seen| seen.path.clone()),
+        version,
+        digest: seen.as_ref().map(|seen| seen.digest.clone()),
+        package_digest: seen.as_ref().and_then(|seen| seen.package.clone()),
+        problem: problem.as_ref().map(ToString::to_string),
+    };
+    (program, problem, seen)
 }
 
 /// Lists a page of runs, newest first, with what goes on now and what was removed.

@@ -81,6 +81,8 @@ impl ProgramFile {
             is_temporary: is_temporary(&real),
             digest: self.digest.clone(),
             path,
+            package: None,
+            interpreter: None,
         })
     }
 

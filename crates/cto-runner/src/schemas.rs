@@ -57,6 +57,7 @@ registry! {
     "admission-target" read cto_contract::admission::TargetAdmission, "Admission of a target repository";
     "admissions" written out::AdmissionsOutput, "Output of `cto admissions`";
     "admit" written out::AdmitOutput, "Output of `cto admit`";
+    "apply" written out::ApplyOutput, "Output of `cto apply`";
     "case" read cto_contract::case::CaseFile, "case.yaml";
     "case-show" written out::CaseOutput, "Output of `cto cases <id>`";
     "cases" written out::CasesOutput, "Output of `cto cases`";
@@ -69,6 +70,7 @@ registry! {
     "diff" written out::DiffOutput, "Output of `cto diff`";
     "doctor" written out::DoctorOutput, "Output of `cto doctor`";
     "eligibility" written cto_contract::eligibility::EligibilityDecision, "eligibility.json, and output of `cto route`";
+    "engine-change" written out::EngineChangeOutput, "Output of `cto engines allow` and `cto engines deny`";
     "engines" written out::EnginesOutput, "Output of `cto engines`";
     "envelope" written cto_contract::attestation::Envelope, "attestation.dsse.json: the DSSE envelope";
     "error" written out::ErrorOutput, "Any failure under `--json`";

@@ -12,6 +12,7 @@ use crate::session::Session;
 
 pub(crate) mod admissions;
 pub(crate) mod admit;
+pub(crate) mod apply;
 pub(crate) mod approve;
 pub(crate) mod cases;
 pub(crate) mod completions;
@@ -111,6 +112,7 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Route(args) => route::run(&args, session),
         Command::Run(args) => run::run(&args, session),
         Command::Rerun(args) => rerun::run(&args, session),
+        Command::Apply(args) => apply::run(&args, session),
         Command::Request(args) => request::run(&args, session),
         Command::Inbox(args) => inbox::run(&args, session),
         Command::Approve(args) => approve::run(&args, session),

@@ -7,6 +7,7 @@ use cto_contract::blocker::BlockerCode;
 use cto_contract::event::RunEvent;
 use cto_contract::outputs::ApprovalPhase;
 use cto_contract::words::{Lane, RunStatus};
+use cto_rules::views::next_lines::{next_lines, provider_line};
 use cto_rules::views::progress::progress;
 use cto_runner::{Harness, LandError, LandingResult, RunRequest, RunResult, pack_file};
 
@@ -247,6 +248,12 @@ fn verdict(page: &mut Page, result: &RunResult) {
     for blocker in &report.verdict.blockers {
         page.field("blocker", &format!("{}: {}", blocker.code, blocker.message));
         page.field("next", &blocker.hint);
+    }
+    if let Some(line) = provider_line(report) {
+        page.field("provider", &line);
+    }
+    for line in next_lines(report) {
+        page.field("paste", &line);
     }
     page.field("run", result.run_id.as_str());
     page.field("pack", &result.pack.display().to_string());

@@ -78,6 +78,13 @@ impl LanePlace {
         (ran.code.unwrap(), ran.json())
     }
 
+    /// Another command, in the environment of the lane.
+    pub(crate) fn cto(&self, args: &[&str]) -> Ran {
+        let mut command = self.place.command(args);
+        command.envs(self.env.iter().cloned());
+        Ran::of(command.output().unwrap())
+    }
+
     pub(crate) fn verify(&self, report: &Value) -> Ran {
         let id = report["run_id"].as_str().unwrap();
         self.place.cto(&["verify", id])
@@ -116,28 +123,4 @@ pub(crate) fn kinds(text: &str) -> std::collections::BTreeSet<String> {
         Some(more.map_or(name.clone(), |more| format!("{name} {more}")))
     };
     lines.filter_map(kind).collect()
-}
-
-/// Records of source and binary, as a repository's stage asks for them.
-pub(crate) fn program_records(at: &LanePlace, real: &Path, word: &str) {
-    let lane = at.lane;
-    let digest = cto_evidence::canonical::hash_reader(std::fs::File::open(real).unwrap())
-        .unwrap()
-        .0;
-    let source = serde_json::json!({
-        "status": "admitted", "lane": lane, "kind": "registry", "registry": "npm", "package": "agent", "version": "1.2.3",
-        "integrity": "ab".repeat(32), "licence_note": "read", "retrieved_at": "2026-01-01", "retrieval_command": "npm",
-        "integrity_reference": "the registry", "allowed_execution_modes": ["copied-fixture"],
-        "protected_source_boundary": "never written", "approval_source": "the tests", "review_trigger": "before another version",
-    });
-    let binary = serde_json::json!({
-        "status": "admitted", "lane": lane, "path": real, "version": "1.2.3", "sha256": digest,
-        "identity_check": {"command": "--version", "answer": word}, "review_trigger": "before another build",
-    });
-    for (name, record) in [("source.json", source), ("binary.json", binary)] {
-        write(
-            &at.place.path(&format!("config/cto/{name}")),
-            &record.to_string(),
-        );
-    }
 }

@@ -6,6 +6,7 @@
     reason = "tests start processes, write fixtures, and end at the first surprise"
 )]
 
+mod applying;
 mod approvals;
 mod archives;
 mod attributes;
@@ -15,6 +16,7 @@ mod confined;
 mod crash;
 mod dice;
 mod dirt;
+mod engines;
 mod evidence;
 mod failures;
 mod full_disk;

@@ -41,6 +41,12 @@ pub struct BinaryAdmission {
     #[serde(default)]
     pub toolchain_versions: BTreeMap<String, Note>,
     pub sha256: Option<Digest>,
+    /// Of the whole tree that a script loads from; none for a program that is one file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package_sha256: Option<Digest>,
+    /// Of the program that runs a script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpreter_sha256: Option<Digest>,
     /// The commit that it was built from, where a person built it: it has to be the admitted source's.
     #[serde(default)]
     pub source_commit: Option<CommitId>,
@@ -60,7 +66,8 @@ pub struct BinaryAdmission {
 }
 
 impl BinaryAdmission {
-    pub(super) fn template(lane: Lane) -> Self {
+    /// The skeleton of a record, which admits nothing.
+    pub fn template(lane: Lane) -> Self {
         Self {
             schema: Some(BinarySchema),
             status: AdmissionStatus::NotAdmitted,
@@ -70,6 +77,8 @@ impl BinaryAdmission {
             build_command: Note::default(),
             toolchain_versions: BTreeMap::new(),
             sha256: None,
+            package_sha256: None,
+            interpreter_sha256: None,
             source_commit: None,
             build_started_at: RecordDate::default(),
             build_time: RecordDate::default(),

@@ -101,7 +101,8 @@ pub struct SourceAdmission {
 }
 
 impl SourceAdmission {
-    pub(super) fn template(lane: Lane) -> Self {
+    /// The skeleton of a record, which admits nothing.
+    pub fn template(lane: Lane) -> Self {
         let blank = Self::blank(lane);
         if lane != Lane::Case {
             return blank;

@@ -56,7 +56,10 @@ pub use authority::{
 pub use cases::{CaseOutput, CaseRow, CaseTag, CasesOutput, CasesTag};
 pub use change::{DiffOutput, DiffTag};
 pub use doctor::{DoctorCheck, DoctorOutput, DoctorTag, Health};
-pub use engines::{EngineRow, EnginesOutput, EnginesTag};
+pub use engines::{
+    EngineChangeOutput, EngineChangeTag, EngineProgram, EngineRecord, EngineRow, EnginesOutput,
+    EnginesTag,
+};
 pub use error::{ErrorBody, ErrorOutput};
 pub use explain::{ExplainOutput, ExplainTag, ExplainedBlocker, ExplainedCheck, ExplainedClaim};
 pub use gate::{
@@ -80,7 +83,9 @@ pub use stages::{
     ValidateStageOutput, ValidateStageTag,
 };
 pub use status::{LedgerStatus, LiveRun, MatrixNote, StatusOutput, StatusTag};
-pub use transfer::{ExportKind, ExportOutput, ExportTag, ImportOutput, ImportTag};
+pub use transfer::{
+    ApplyOutput, ApplyTag, ExportKind, ExportOutput, ExportTag, ImportOutput, ImportTag,
+};
 pub use validate::{
     AdapterCheck, BehaviourStatus, CheckedBehaviour, CheckedRow, Checks, NotCovered, NotTried,
     ValidateFailuresOutput, ValidateFailuresTag, ValidateProviderAdapterOutput,

@@ -1,6 +1,6 @@
 //! `cto export` and `cto import`.
 
-use crate::ids::{Digest, RunId};
+use crate::ids::{CommitId, Digest, RunId};
 use crate::trust::Origin;
 use crate::words::RunStatus;
 
@@ -20,6 +20,19 @@ outputs! {
         pub patch: Option<String>,
         /// Files of the pack that this copy leaves out.
         pub withheld: Vec<String>,
+    }
+    /// `cto apply`.
+    ApplyOutput, ApplyTag = "cto.apply/v1" {
+        pub run_id: RunId,
+        pub pack_digest: Digest,
+        /// The commit that the patch was made for, and that the working tree stands at.
+        pub base: CommitId,
+        pub changed_files: Vec<String>,
+        /// All of it was there already, and nothing was written.
+        pub was_there: bool,
+        /// Other paths that are not as the base has them; no check has seen them together with this change.
+        pub other_changes: Vec<String>,
+        pub other_changes_count: u64,
     }
     /// `cto import`.
     ImportOutput, ImportTag = "cto.import/v1" {

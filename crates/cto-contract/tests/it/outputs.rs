@@ -40,12 +40,14 @@ fn output_names_are_frozen() {
         )+};
     }
     documents!(
+        ApplyTag, ApplyOutput;
         CaseTag, CaseOutput;
         CasesTag, CasesOutput;
         CheckpointTag, CheckpointOutput;
         ConfigTag, ConfigOutput;
         DiffTag, DiffOutput;
         DoctorTag, DoctorOutput;
+        EngineChangeTag, EngineChangeOutput;
         EnginesTag, EnginesOutput;
         ExplainTag, ExplainOutput;
         ExportTag, ExportOutput;

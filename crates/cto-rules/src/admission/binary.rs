@@ -15,6 +15,10 @@ pub struct ProgramSeen {
     /// It lies where anybody may put files.
     pub is_temporary: bool,
     pub digest: Digest,
+    /// Of the tree that a script loads from.
+    pub package: Option<Digest>,
+    /// Of what runs a script.
+    pub interpreter: Option<Digest>,
 }
 
 /// Why no record could let in the lane's program, whatever it is; none where one might.
@@ -96,6 +100,21 @@ fn fits(
     }
     if record.sha256.as_ref() != Some(&seen.digest) {
         return Err("the program's digest changed: it is another one now".to_owned());
+    }
+    // What a script loads and what runs it are as much the program as its own file.
+    if record.package_sha256 != seen.package {
+        return Err(match record.package_sha256 {
+            None => "the record names no digest of the package that the program loads from",
+            Some(_) => "the package that the program loads from changed",
+        }
+        .to_owned());
+    }
+    if record.interpreter_sha256 != seen.interpreter {
+        return Err(match record.interpreter_sha256 {
+            None => "the record names no digest of what runs the program",
+            Some(_) => "what runs the program changed",
+        }
+        .to_owned());
     }
     let word = lane.traits().identity_word;
     if !record.identity_check.answer.as_str().contains(word) {

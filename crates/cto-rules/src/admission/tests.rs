@@ -58,6 +58,8 @@ pub(crate) fn program() -> ProgramSeen {
         is_executable: true,
         is_temporary: false,
         digest: digest("ab"),
+        package: None,
+        interpreter: None,
     }
 }
 

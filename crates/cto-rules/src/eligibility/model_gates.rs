@@ -1,6 +1,6 @@
 //! Gates of the model: whether it is named, can be reached, answers, and can be held to its caps.
 
-use cto_contract::blocker::BlockerCode;
+use cto_contract::blocker::{Blocker, BlockerCode};
 use cto_contract::eligibility::Gate;
 use cto_contract::words::SandboxClass;
 
@@ -16,8 +16,13 @@ pub(super) fn model_endpoint(facts: &LaneFacts<'_>) -> Finding {
     let Some(name) = facts.model_name() else {
         return facts.given(TASK_CONTRACT, "not needed", Judgement::NotRequired);
     };
-    let missing =
-        |message: String| refused_by(&name, BlockerCode::LocalProviderConfigMissing, message);
+    let missing = |message: String| {
+        let code = BlockerCode::LocalProviderConfigMissing;
+        let hint = format!(
+            "set `{name}` to the model's base URL, or give its provider a `base_url_command` in harness.yaml"
+        );
+        Judgement::Missing(Blocker::new(code, name.as_str(), message).with_hint(hint))
+    };
     let seen = facts.looked_up.model_endpoint.as_ref();
     let finding = Finding::looked(
         Probe::ModelEndpoint,

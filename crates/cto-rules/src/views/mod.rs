@@ -5,6 +5,7 @@ pub mod checks;
 pub mod explain;
 mod hidden;
 pub mod markdown;
+pub mod next_lines;
 pub mod progress;
 pub mod proofs;
 pub mod report;

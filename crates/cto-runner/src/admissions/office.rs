@@ -22,7 +22,7 @@ use super::{
     DIRECTORY, DRAFT, KeptRecord, RecordFile, RecordsError, is_superseded, lane_of, read_record,
     scan, write_new,
 };
-use crate::adapters::program_file;
+use crate::adapters::program_seen;
 use crate::authority::{put_records_back, read_any_record};
 use crate::environment::Environment;
 use crate::harness::Harness;
@@ -197,10 +197,11 @@ pub fn admission_template(env: &Environment, kind: AdmissionKind, lane: Lane) ->
     let mut template = Admission::template(kind, lane);
     if let Admission::Binary(record) = &mut template {
         let path = env.get("PATH").unwrap_or_default();
-        let seen = program_file(env, lane, &[], path).and_then(|file| file.seen());
-        if let Some(seen) = seen {
+        if let Some(seen) = program_seen(env, lane, &[], path) {
             record.path = seen.path.parse().unwrap_or_default();
             record.sha256 = Some(seen.digest);
+            record.package_sha256 = seen.package;
+            record.interpreter_sha256 = seen.interpreter;
         }
     }
     template

@@ -11,7 +11,7 @@ use cto_rules::eligibility::{
 };
 
 use super::{Question, Reach, Target};
-use crate::adapters::program_file;
+use crate::adapters::program_seen;
 use crate::authority::superseded;
 use crate::harness::Harness;
 use crate::keyring::KeyStanding;
@@ -33,6 +33,8 @@ pub(crate) struct Held {
     pub(crate) source: Option<Box<Source>>,
     /// The digest of the lane's program, where a record had to fit it.
     pub(crate) program: Option<Digest>,
+    /// That of the package which it loads from.
+    pub(crate) package: Option<Digest>,
 }
 
 /// Looks facts up for one question.
@@ -119,9 +121,10 @@ impl<'a> Lookup<'a> {
         if lane.traits().program == ProgramSource::CommandLine && argv.is_empty() {
             return None;
         }
-        let found = program_file(&harness.env, *lane, argv, &search_path(harness));
-        self.held.program = found.as_ref().map(|file| file.digest.clone());
-        Some(found.and_then(|file| file.seen()))
+        let found = program_seen(&harness.env, *lane, argv, &search_path(harness));
+        self.held.program = found.as_ref().map(|seen| seen.digest.clone());
+        self.held.package = found.as_ref().and_then(|seen| seen.package.clone());
+        Some(found)
     }
 
     /// What the chosen provider does here, before anybody is let run in it.

@@ -142,6 +142,7 @@ pub(super) fn fault_of(error: &LandingError) -> Result<TargetFault, LandError> {
     let why = || error_chain(error);
     Ok(match error {
         LandingError::Moved { .. }
+        | LandingError::OtherBase { .. }
         | LandingError::SymbolicBranch { .. }
         | LandingError::BranchName { .. } => TargetFault::Moved { why: why() },
         LandingError::InUse { .. } | LandingError::NotCheckedOut { .. } => {
@@ -157,10 +158,12 @@ pub(super) fn fault_of(error: &LandingError) -> Result<TargetFault, LandError> {
                 .to_string_lossy()
                 .into_owned(),
         },
-        LandingError::Index { .. } => TargetFault::Unsupported { why: why() },
-        LandingError::OtherTree { .. } | LandingError::OtherGrant { .. } => {
-            TargetFault::OtherTree { why: why() }
+        LandingError::Index { .. } | LandingError::NoWorkTree => {
+            TargetFault::Unsupported { why: why() }
         }
+        LandingError::OtherTree { .. }
+        | LandingError::OtherGrant { .. }
+        | LandingError::NotAsChecked { .. } => TargetFault::OtherTree { why: why() },
         LandingError::NotExact { path } => TargetFault::NotExact {
             path: path.to_string(),
         },

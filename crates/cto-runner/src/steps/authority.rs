@@ -32,6 +32,8 @@ pub(crate) struct Permission {
     pub(crate) model: Option<Opened>,
     /// The digest of the program that a record admits; none where none had to.
     pub(crate) program: Option<Digest>,
+    /// That of the package which it loads from.
+    pub(crate) package: Option<Digest>,
 }
 
 pub(crate) fn contract(run: &mut OpenRun<'_>) -> Result<(), StepError> {
@@ -58,6 +60,7 @@ pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, Ste
         model_probe,
         source,
         program,
+        package,
     } = held;
     let admissions = facts.admissions();
     run.pair = admissions
@@ -106,6 +109,7 @@ pub(crate) fn eligibility(run: &mut OpenRun<'_>) -> Result<Option<Eligible>, Ste
             sandbox,
             model,
             program,
+            package,
         });
     Ok(permission.map(|permission| Eligible { permission, source }))
 }

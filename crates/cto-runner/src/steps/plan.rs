@@ -135,7 +135,9 @@ pub(crate) fn plan(
     }
     // What starts is what a record admitted, even if the file was replaced in between.
     let found = program.as_ref().map(|file| &file.digest);
-    if permission.program.is_some() && permission.program.as_ref() != found {
+    let loaded = beside.tree.as_ref().map(|(_, digest)| digest);
+    let is_admitted = permission.program.as_ref() == found && permission.package.as_ref() == loaded;
+    if permission.program.is_some() && !is_admitted {
         return Err(Fault::ProgramReplaced.into());
     }
     let sandbox = SandboxPlan {

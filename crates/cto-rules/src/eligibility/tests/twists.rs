@@ -182,6 +182,26 @@ pub(super) const TWISTS: &[(Gate, Twist)] = {
             Fault(
                 B::BinaryNotAdmitted,
                 found!(Answer::Program(Some(ProgramSeen {
+                    package: Some("ff".repeat(32).parse().unwrap()),
+                    ..records::program()
+                }))),
+            ),
+        ),
+        (
+            G::BinaryAdmission,
+            Fault(
+                B::BinaryNotAdmitted,
+                found!(Answer::Program(Some(ProgramSeen {
+                    interpreter: Some("ff".repeat(32).parse().unwrap()),
+                    ..records::program()
+                }))),
+            ),
+        ),
+        (
+            G::BinaryAdmission,
+            Fault(
+                B::BinaryNotAdmitted,
+                found!(Answer::Program(Some(ProgramSeen {
                     is_temporary: true,
                     ..records::program()
                 }))),
