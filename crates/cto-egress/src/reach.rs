@@ -349,12 +349,11 @@ impl Walk<'_> {
             found: self.found,
         };
         inner.entries(&mut map)?;
-        let may_be_untyped = |list: &str| is_same_key(list, self.key);
+        let may_be_untyped = |list: &&str| is_same_key(list, self.key);
+        let is_untyped = tool.says_name && self.rules.untyped_tools.iter().any(may_be_untyped);
         if let Some(kind) = tool.hosted_kind() {
             self.object(Refusal::HostedTool, kind);
-        } else if !tool.says_kind
-            && !(tool.says_name && self.rules.untyped_tools.iter().any(|l| may_be_untyped(l)))
-        {
+        } else if !tool.says_kind && !is_untyped {
             self.object(Refusal::HostedTool, "a tool without a type");
         }
         Ok(())
@@ -405,9 +404,10 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
         let key = self.key;
-        let place = match self.place {
-            Place::Call => Place::Item,
-            other => other,
+        let place = if self.place == Place::Call {
+            Place::Item
+        } else {
+            self.place
         };
         // A list at the very top is no request; an empty list of servers is none.
         while list.next_element_seed(self.at(place, key))?.is_some() {}

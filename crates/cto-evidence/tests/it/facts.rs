@@ -60,20 +60,12 @@ fn sealed_with(pack: &Path, sealed: &Report, events: &[Value]) -> Option<()> {
     let mut chain = LineChain::start(&started.nonce, run_id, first.case_id.clone(), first.backend);
     let (mut bytes, mut again) = (Vec::new(), Vec::new());
     for event in events {
-        match &event.kind {
-            EventKind::TaskContractCreated(created) => {
-                put(
-                    &pack.join(TASK_CONTRACT),
-                    &to_canonical(&created.contract).ok()?,
-                );
-            }
-            EventKind::EligibilityDecided(decided) => {
-                put(
-                    &pack.join(ELIGIBILITY),
-                    &to_canonical(&decided.decision).ok()?,
-                );
-            }
-            _ => {}
+        if let EventKind::TaskContractCreated(created) = &event.kind {
+            let bytes = to_canonical(&created.contract).ok()?;
+            put(&pack.join(TASK_CONTRACT), &bytes);
+        } else if let EventKind::EligibilityDecided(decided) = &event.kind {
+            let bytes = to_canonical(&decided.decision).ok()?;
+            put(&pack.join(ELIGIBILITY), &bytes);
         }
         let line = chain.append(event.ts, event.actor, event.kind).ok()?;
         bytes.extend(line.bytes);

@@ -1,6 +1,7 @@
 //! The whole truth table: every gate, every fault of its fact, looked up or not.
 
 mod decisions;
+mod dirty_sources;
 mod dummy_gate;
 mod properties;
 mod twists;

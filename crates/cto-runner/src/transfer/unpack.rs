@@ -165,15 +165,18 @@ type NameReader = fn(&[u8]) -> Result<Option<Vec<u8>>, TransferError>;
 
 /// How an entry is read that only tells about the next one.
 fn name_reader(kind: tar::EntryType) -> Option<NameReader> {
-    match kind {
-        tar::EntryType::GNULongName => Some(|bytes| {
+    if kind.is_gnu_longname() {
+        Some(|bytes| {
             let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
             Ok(Some(bytes[..end].to_vec()))
-        }),
-        tar::EntryType::XHeader => Some(name_in_records),
+        })
+    } else if kind.is_pax_local_extensions() {
+        Some(name_in_records)
+    } else if kind.is_pax_global_extensions() {
         // About the archive as a whole: who made it, and from what.
-        tar::EntryType::XGlobalHeader => Some(|_| Ok(None)),
-        _ => None,
+        Some(|_| Ok(None))
+    } else {
+        None
     }
 }
 

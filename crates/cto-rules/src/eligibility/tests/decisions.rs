@@ -46,7 +46,7 @@ fn check_shape(facts: &Facts, decision: &Decision) {
     }
 }
 
-fn codes(decision: &Decision) -> String {
+pub(super) fn codes(decision: &Decision) -> String {
     let codes = decision.record.reasons.iter().map(|b| b.code.as_str());
     codes.collect::<Vec<_>>().join(" ")
 }
@@ -464,45 +464,4 @@ fn a_refusal_names_its_gate_and_what_opens_it() {
         (Gate::LaneGate, "environment")
     );
     assert_eq!(gate.refusal.as_ref(), decision.record.reasons.first());
-}
-
-#[test]
-fn a_dirty_source_is_refused_unless_the_contract_allows_it_or_is_the_only_file() {
-    let trees: &[(&[&str], bool)] = &[
-        (&[], false),
-        (&["task.yaml"], false),
-        (&["src/a"], true),
-        (&["notes"], true),
-        (&["notes", "task.yaml"], true),
-        (&["sub/task.yaml"], true),
-    ];
-    for (dirty, is_dirty) in trees {
-        for allowed in [DirtySource::Refused, DirtySource::Allowed] {
-            for work in [Work::Repository, Work::Case] {
-                let mut facts = good(Lane::Command, 3);
-                facts.asked.work = work;
-                facts.asked.contract.dirty_source = allowed;
-                let paths = dirty.iter().map(|path| path.as_bytes());
-                let tree = StartTree::new(paths, Some(b"task.yaml"));
-                facts.learn(Answer::StartTree(tree), now());
-                let decision = decided(&facts);
-                let refused =
-                    *is_dirty && work == Work::Repository && allowed == DirtySource::Refused;
-                let expected = if refused { "dirty_starting_tree" } else { "" };
-                assert_eq!(codes(&decision), expected, "{dirty:?} {allowed} {work:?}");
-            }
-        }
-    }
-}
-
-#[test]
-fn uncommitted_paths_are_named_up_to_a_bound_and_counted() {
-    let paths: Vec<String> = (0..1_000).map(|n| format!("f{n:04}")).collect();
-    let tree = StartTree::new(paths.iter().map(|p| p.as_bytes()), Some(b"f0000"));
-    assert_eq!((tree.paths.len(), tree.count), (StartTree::PATHS_MAX, 999));
-    let mut facts = good(Lane::Command, 3);
-    facts.learn(Answer::StartTree(tree), now());
-    let message = decided(&facts).record.reasons[0].message.clone();
-    assert!(!message.contains("`f0000`") && message.contains("`f0020`"));
-    assert!(message.ends_with("and 979 more"), "{message}");
 }
