@@ -26,7 +26,7 @@ pub(crate) struct WorkArgs {
     /// Start from this commit instead of HEAD
     #[arg(long, value_name = "REV")]
     base: Option<String>,
-    /// Let this lane do the work: `fake`, or `command` where a program follows; `cto engines` lists them
+    /// Let this lane do the work: fake, command, case, codex, pi or claude; see `cto engines`
     #[arg(long, value_name = "LANE")]
     engine: Option<String>,
     /// Ask for a proof stage; a gated lane also needs the environment to permit it
