@@ -53,6 +53,13 @@ pub(crate) struct SignArgs {
     pub(crate) sentence: Option<String>,
 }
 
+impl SignArgs {
+    /// Whether somebody said how to sign.
+    pub(crate) fn is_given(&self) -> bool {
+        self.operator.is_some() || self.key.is_some() || self.agent || self.signature.is_some()
+    }
+}
+
 /// What an operator is asked.
 pub(crate) struct Question<'a> {
     /// In one line, for whoever finds the slot taken.

@@ -112,8 +112,7 @@ pub enum Body {
         note: Option<String>,
         signature: String,
         /// What was signed, whole: whoever knows the operators can check it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        signed: Option<Box<Signed<OutcomeStatement>>>,
+        signed: Box<Signed<OutcomeStatement>>,
     },
     /// The landed commit was reverted.
     Rollback {

@@ -24,6 +24,10 @@ wire_const! {
     pub struct RequestSchema: &'static str = "cto.request/v1"
 }
 wire_const! {
+    /// Schema tag of the word of whoever asks.
+    pub struct RequesterSchema: &'static str = "cto.requester/v1"
+}
+wire_const! {
     /// Schema tag of a grant.
     pub struct GrantSchema: &'static str = "cto.grant/v1"
 }
@@ -115,7 +119,7 @@ pub struct ApprovalRequest {
     pub at: Utc,
     /// Neither request nor grant counts from this minute on.
     pub expires_at: Utc,
-    /// Who asked, by the name of the account; no signature shows it.
+    /// Who asked, by the name of the account. An operator who stands for the request signs it besides.
     pub requester: String,
     pub approval_granted: NotYet,
     pub execution_allowed: NotYet,
@@ -191,6 +195,40 @@ impl RequestOpened {
             once: Some(Self::key(&self.request_id)),
             after: None,
             at: self.at,
+        }
+    }
+}
+
+/// An operator stands for a request: it was he who asked. Where a contract wants four eyes, another one decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequesterStatement {
+    pub schema: RequesterSchema,
+    pub ledger: Digest,
+    pub request_id: RequestId,
+    /// SHA-256 of the request's RFC 8785 form.
+    pub request_digest: Digest,
+    /// SHA-256 of the text that was shown, to its last byte.
+    pub shown_digest: Digest,
+    pub signer: OperatorName,
+    pub slot: Nonce,
+    pub at: Utc,
+}
+statement!(RequesterStatement, RequestSigned);
+
+impl Signed<RequesterStatement> {
+    /// The key of the word of whoever asked.
+    pub fn key(id: &RequestId) -> OnceKey {
+        OnceKey::of(RecordKind::RequestSigned, &id.into())
+    }
+
+    pub(crate) fn header(&self) -> Header {
+        let id = &self.statement.request_id;
+        Header {
+            subject: id.into(),
+            once: Some(Self::key(id)),
+            after: Some(RequestOpened::key(id)),
+            at: self.statement.at,
         }
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::approval::{DenialStatement, GrantStatement, RequestId};
+use crate::approval::{DenialStatement, GrantStatement, RequestId, RequesterStatement};
 use crate::blocker::Blocker;
 use crate::comparison::BaselineComparison;
 use crate::eligibility::EligibilityDecision;
@@ -192,6 +192,9 @@ pub struct Approval {
     /// The request that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
+    /// The operator who asked, if one signed for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Box<Signed<RequesterStatement>>>,
     /// The grant itself, with its signature: whoever knows the operators can check it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Box<Signed<GrantStatement>>>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::{
     AddendumAdded, DenialStatement, GrantConsumed, GrantStatement, OutcomeStatement, RequestId,
-    RequestOpened,
+    RequestOpened, RequesterStatement,
 };
 use crate::authority::{AdmissionStatement, TrustStatement};
 use crate::identity::Identity;
@@ -147,6 +147,8 @@ records! {
     TrustChanged(Signed<TrustStatement>) = "trust.changed",
     /// A run was asked for that needs an operator's approval.
     RequestOpened(RequestOpened) = "request.opened",
+    /// An operator said that it was he who asked.
+    RequestSigned(Signed<RequesterStatement>) = "request.signed",
     /// An operator allowed one run.
     RequestGranted(Signed<GrantStatement>) = "request.granted",
     /// An operator said no.
@@ -421,6 +423,7 @@ mod tests {
                 "operator.changed",
                 "admission.changed",
                 "trust.changed",
+                "request.signed",
                 "request.granted",
                 "request.denied",
                 "outcome.recorded"

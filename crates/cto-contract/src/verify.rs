@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::Claim;
 use crate::ids::{Digest, RunId};
+use crate::operator::OperatorName;
 use crate::text;
+use crate::time::Utc;
 use crate::trust::Origin;
-use crate::words::RunStatus;
+use crate::words::{Custody, Presence, RunStatus};
 
 /// Longest list of withheld files that is shown to a person.
 const WITHHELD_CHARS_MAX: usize = 1000;
@@ -49,6 +51,8 @@ wire_enum! {
         ReportMismatch = "report_mismatch",
         VerdictMismatch = "verdict_mismatch",
         AddendumInvalid = "addendum_invalid",
+        ApprovalInvalid = "approval_invalid",
+        OperatorUnknown = "operator_unknown",
         OriginUnknown = "origin_unknown",
         OriginExpired = "origin_expired",
         OriginRevoked = "origin_revoked",
@@ -76,6 +80,7 @@ wire_enum! {
         Freshness = "freshness",
         Policy = "path_policy",
         Verdict = "verdict",
+        Approval = "approval",
         Addenda = "addenda",
         Origin = "origin",
         Subject = "subject",
@@ -87,6 +92,43 @@ wire_enum! {
     pub enum Integrity { Ok = "ok", Broken = "broken" }
 }
 
+wire_enum! {
+    /// Whether the operators who signed are known to the caller.
+    pub enum OperatorStanding {
+        /// No operator signed anything in it.
+        None = "none",
+        /// The signatures hold; whose they are, nobody has said.
+        Unknown = "unknown",
+        /// Every signature is by a key of the operators that the caller named, in the ledger that he named.
+        Known = "known",
+    }
+}
+
+wire_enum! {
+    /// What an operator signed.
+    pub enum SignedKind {
+        Requester = "requester",
+        Grant = "grant",
+        Denial = "denial",
+        Outcome = "outcome",
+    }
+}
+
+/// A signature of an operator that holds, and what it shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SignatureSeen {
+    pub signed: SignedKind,
+    pub operator: OperatorName,
+    /// `<type> <base64>`.
+    pub public_key: String,
+    pub presence: Presence,
+    pub custody: Custody,
+    /// By the signer's own word.
+    pub at: Utc,
+    pub ledger: Digest,
+    pub standing: OperatorStanding,
+}
+
 /// The whole answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyReport {
@@ -95,6 +137,12 @@ pub struct VerifyReport {
     pub ok: bool,
     pub integrity: Integrity,
     pub origin: Origin,
+    /// Of all signatures: `known` only if each of them is.
+    #[serde(default = "nobody")]
+    pub operator: OperatorStanding,
+    /// What operators signed, as far as it holds.
+    #[serde(default)]
+    pub signatures: Vec<SignatureSeen>,
     pub run_id: Option<RunId>,
     pub status: Option<RunStatus>,
     pub keyid: Option<Digest>,
@@ -108,6 +156,10 @@ pub struct VerifyReport {
     /// Sealed files that this copy leaves out on purpose, sorted by bytes; their digests could not be checked.
     #[serde(default)]
     pub withheld: Vec<String>,
+}
+
+const fn nobody() -> OperatorStanding {
+    OperatorStanding::None
 }
 
 /// Says how many files are withheld, and which; none when all are there.

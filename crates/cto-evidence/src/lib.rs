@@ -10,6 +10,7 @@ pub mod canonical;
 pub mod chain;
 pub mod dsse;
 pub mod key;
+pub mod operators;
 pub mod pack;
 mod read;
 pub mod seal;

@@ -3,7 +3,7 @@
 use cto_contract::operator::{OperatorSignature, Signed, Statement};
 
 use crate::canonical::{CanonicalError, to_canonical};
-use crate::sshsig::{BadPublicKey, SshPublicKey, SshSig, SshSigError};
+use crate::sshsig::{BadPublicKey, SshPublicKey, SshSig, SshSigError, Verified};
 
 /// A signed record that does not hold.
 #[derive(Debug, thiserror::Error)]
@@ -41,18 +41,27 @@ pub fn join<T: Statement>(
     })
 }
 
-/// Checks a record: its signature holds for its statement, by the key that it names, and shows what it says. Whose key that
-/// is, others have to know.
-pub fn check<T: Statement>(signed: &Signed<T>, claims_presence: bool) -> Result<(), SignedError> {
+/// Reads what a signature shows, whatever the record says of it beside.
+pub fn shown<T: Statement>(signed: &Signed<T>) -> Result<(SshPublicKey, Verified), SignedError> {
     let told = &signed.signature;
     let key = SshPublicKey::from_openssh(&told.public_key)?;
     let message = to_canonical(&signed.statement)?;
     let verified = SshSig::from_record(&told.armour)?.verify(&key, &message)?;
     let holds = told.public_key == key.to_openssh()
-        && told.presence == verified.presence(claims_presence)
         && told.custody == verified.custody()
         && told.counter == verified.state.map(|state| state.counter);
     if holds {
+        Ok((key, verified))
+    } else {
+        Err(SignedError::Told)
+    }
+}
+
+/// Checks a record: its signature holds for its statement, by the key that it names, and shows what it says. Whose key that
+/// is, others have to know.
+pub fn check<T: Statement>(signed: &Signed<T>, claims_presence: bool) -> Result<(), SignedError> {
+    let (_, verified) = shown(signed)?;
+    if signed.signature.presence == verified.presence(claims_presence) {
         Ok(())
     } else {
         Err(SignedError::Told)

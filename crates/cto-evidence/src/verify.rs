@@ -1,6 +1,7 @@
 //! Checks a pack with nothing but the pack: what is there, whether it is what was sealed, and whether it adds up.
 
 mod addenda;
+mod approval;
 mod change;
 mod claims;
 mod derived;
@@ -11,6 +12,7 @@ mod findings;
 mod freshness;
 mod origin;
 mod seal_read;
+mod signatures;
 mod statement;
 mod verdict;
 
@@ -20,15 +22,19 @@ use std::path::{Path, PathBuf};
 use cto_contract::artifact::{ATTESTATION, EVENTS, PATCH, REPORT_JSON, SHA256SUMS};
 use cto_contract::ids::{Digest, Nonce, RunId};
 use cto_contract::trust::{Origin, TrustedKey};
-use cto_contract::verify::{Integrity, VerifyCheck, VerifyCode, VerifyReport, VerifySchema};
+use cto_contract::verify::{
+    Integrity, OperatorStanding, SignatureSeen, VerifyCheck, VerifyCode, VerifyReport, VerifySchema,
+};
 use cto_rules::lifecycle::replay;
 
 use crate::key::PublicKey;
+use crate::operators::PinnedOperators;
 use crate::pack::PackDir;
 use change::Patch;
 use documents::{Documents, Facts};
 use files::Files;
 use findings::Findings;
+use signatures::Signatures;
 use statement::Signed;
 
 pub use seal_read::{SealRead, read_seal};
@@ -40,6 +46,8 @@ pub struct VerifyOptions {
     pub trusted: Vec<TrustedKey>,
     /// A key that the caller vouches for (`--key`).
     pub extra_key: Option<PublicKey>,
+    /// Operators and their ledger, as the caller knows them from elsewhere: who else signed is a stranger.
+    pub pinned: Option<PinnedOperators>,
     /// Do not ask who sealed it.
     pub integrity_only: bool,
     pub expect_run: Option<RunId>,
@@ -100,7 +108,14 @@ pub fn verify(pack: &Path, options: &VerifyOptions) -> VerifyReport {
     });
     let documents = Documents::read(&mut files, &mut findings);
     done.checks.push(VerifyCheck::Schema);
-    judge(&files, &documents, &mut done, &mut findings);
+    let mut signatures = Signatures::new(options.pinned.as_ref());
+    let granted = judge(
+        &files,
+        &documents,
+        &mut signatures,
+        &mut done,
+        &mut findings,
+    );
 
     if let (Some(signed), Some(pack_digest)) = (&done.signed, &files.pack_digest) {
         // By `..`, so that a pack named as `.` finds its neighbour too.
@@ -114,12 +129,14 @@ pub fn verify(pack: &Path, options: &VerifyOptions) -> VerifyReport {
             pack_digest,
             signer: &signed.signer,
             status: signed.predicate.status,
+            granted: granted.as_deref(),
         };
+        let asked_for = options.addenda_dir.as_deref();
         if addenda::check(
-            &dir,
-            options.addenda_dir.is_some(),
+            (&dir, asked_for.is_some()),
             &about,
             options,
+            &mut signatures,
             &mut findings,
         ) {
             done.checks.push(VerifyCheck::Addenda);
@@ -128,6 +145,7 @@ pub fn verify(pack: &Path, options: &VerifyOptions) -> VerifyReport {
         origin::check(done.origin, options, &mut findings);
         done.checks.push(VerifyCheck::Origin);
     }
+    (done.operator, done.signatures) = signatures.finish(&mut findings);
     check_subject(&done, options, &mut findings);
     done.checks.push(VerifyCheck::Subject);
 
@@ -145,6 +163,8 @@ struct Checked {
     checks: Vec<VerifyCheck>,
     signed: Option<Signed>,
     origin: Origin,
+    operator: OperatorStanding,
+    signatures: Vec<SignatureSeen>,
     files: Files,
     claims: Vec<cto_contract::claim::Claim>,
 }
@@ -155,14 +175,23 @@ impl Default for Checked {
             checks: Vec::new(),
             signed: None,
             origin: Origin::Unknown,
+            operator: OperatorStanding::None,
+            signatures: Vec::new(),
             files: Files::default(),
             claims: Vec::new(),
         }
     }
 }
 
-/// Everything that follows from the content: chain, order, freshness, path policy, verdict.
-fn judge(files: &Files, documents: &Documents, done: &mut Checked, findings: &mut Findings) {
+/// Everything that follows from the content: chain, order, approval, freshness, path policy, verdict. Gives the grant that
+/// was used up.
+fn judge(
+    files: &Files,
+    documents: &Documents,
+    signatures: &mut Signatures<'_>,
+    done: &mut Checked,
+    findings: &mut Findings,
+) -> approval::Granted {
     let predicate = done.signed.as_ref().map(|s| &s.predicate);
     let report = documents.report.as_ref();
     if let Some(log) = &documents.log {
@@ -185,7 +214,11 @@ fn judge(files: &Files, documents: &Documents, done: &mut Checked, findings: &mu
         verdict::check_order(state, report, findings);
         done.checks.push(VerifyCheck::Order);
     }
-    let Some(report) = report else { return };
+    let granted = documents.log.as_ref().and_then(|log| {
+        done.checks.push(VerifyCheck::Approval);
+        approval::check(&Facts::of(log), documents, signatures, findings)
+    });
+    let Some(report) = report else { return granted };
     let is_recovered = documents
         .log
         .as_ref()
@@ -196,7 +229,9 @@ fn judge(files: &Files, documents: &Documents, done: &mut Checked, findings: &mu
     if let Some(predicate) = predicate {
         verdict::check_predicate(report, predicate, findings);
     }
-    let Some(log) = &documents.log else { return };
+    let Some(log) = &documents.log else {
+        return granted;
+    };
     if let Some(state) = &state {
         claims::check(report, files, state, findings);
     }
@@ -215,6 +250,7 @@ fn judge(files: &Files, documents: &Documents, done: &mut Checked, findings: &mu
         derived::check(report, log, &state, files, findings);
     }
     done.checks.push(VerifyCheck::Verdict);
+    granted
 }
 
 /// Checks that the pack is the one that was asked for.
@@ -270,6 +306,8 @@ fn answer(findings: Findings, done: Checked) -> VerifyReport {
             Integrity::Ok
         },
         origin: done.origin,
+        operator: done.operator,
+        signatures: done.signatures,
         run_id: done.signed.as_ref().map(|s| s.predicate.run_id.clone()),
         status: done.signed.as_ref().map(|s| s.predicate.status),
         keyid: done.signed.as_ref().map(|s| s.signer.keyid()),

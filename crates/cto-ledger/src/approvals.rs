@@ -3,7 +3,7 @@
 use cto_contract::addendum::Bound;
 use cto_contract::approval::{
     Bindings, DenialStatement, GrantConsumed, GrantStatement, OutcomeStatement, RequestId,
-    RequestOpened,
+    RequestOpened, RequesterStatement,
 };
 use cto_contract::ids::RunId;
 use cto_contract::ledger::{Record, RecordKind, RunCreated, Seal};
@@ -11,8 +11,8 @@ use cto_contract::operator::{OperatorName, Signed};
 use cto_contract::time::Utc;
 use cto_contract::words::Presence;
 use cto_rules::approval::{
-    ApprovalRefusal, ConsumptionFacts, Decided, DecisionFacts, DecisionFault, GrantFacts, Standing,
-    judge_consumption, judge_decision,
+    ApprovalRefusal, ConsumptionFacts, Decided, DecisionFacts, DecisionFault, DecisionKind,
+    GrantFacts, Standing, judge_asking, judge_consumption, judge_decision,
 };
 use cto_rules::eligibility::ConsumedApproval;
 use cto_rules::operators::floor;
@@ -39,6 +39,8 @@ pub struct RequestState {
     pub opened: RequestOpened,
     /// Where it stands.
     pub place: LedgerHead,
+    /// The operator who asked, if one signed for it.
+    pub asked: Option<Box<Signed<RequesterStatement>>>,
     pub decision: Option<(LedgerHead, Decision)>,
     pub consumed: Option<(LedgerHead, GrantConsumed)>,
 }
@@ -53,6 +55,11 @@ impl RequestState {
                 by: denial.statement.signer.clone(),
             },
         }
+    }
+
+    /// The operator who is known to have asked, by his signature.
+    pub fn requested_by(&self) -> Option<&OperatorName> {
+        self.asked.as_ref().map(|asked| &asked.statement.signer)
     }
 
     /// The grant, if there is one.
@@ -100,11 +107,16 @@ fn find(
     else {
         return Ok(None);
     };
+    let asked: Option<Found<Record>> = ledger.find(&Signed::<RequesterStatement>::key(id))?;
     let decision: Option<Found<Record>> = ledger.find(&RequestOpened::decision_key(id))?;
     let consumed: Option<Found<Record>> = ledger.find(&GrantConsumed::key(id))?;
     Ok(Some(RequestState {
         opened,
         place,
+        asked: asked.and_then(|f| match f.record {
+            Record::RequestSigned(asked) => Some(Box::new(asked)),
+            _ => None,
+        }),
         decision: decision.and_then(|f| decision_of(f.record).map(|d| (f.place, d))),
         consumed: consumed.and_then(|f| {
             let Record::GrantConsumed(consumed) = f.record else {
@@ -272,7 +284,7 @@ fn consumption_facts(
             by: denial.statement.signer.clone(),
         },
         Some((state, Decision::Granted(grant))) => {
-            let facts = grant_facts(&ledger.id()?, authority, &state.opened, grant);
+            let facts = grant_facts(&ledger.id()?, authority, state, grant);
             Standing::Granted(Box::new(GrantFacts {
                 floor: floor(grant.statement.bindings.stage, None),
                 ..facts
@@ -294,9 +306,10 @@ fn consumption_facts(
 fn grant_facts(
     ledger: &cto_contract::ids::Digest,
     authority: &Authority,
-    opened: &RequestOpened,
+    state: &RequestState,
     grant: &Signed<GrantStatement>,
 ) -> GrantFacts {
+    let opened = &state.opened;
     let statement = &grant.statement;
     let known = authority.operators.enrolment(&grant.signature.public_key);
     let key = match known {
@@ -321,13 +334,28 @@ fn grant_facts(
         sentence_fits: statement.sentence == sentence && opened.sentence == sentence,
         changed_records: changed_records(authority, &statement.records),
         policy: opened.policy.clone(),
-        requested_by: requested_by(opened),
+        self_approved: statement.self_approved,
+        requested_by: state.requested_by().cloned(),
     }
 }
 
-/// The operator who is known to have asked. Requests are not signed yet, so nobody is.
-pub fn requested_by(_opened: &RequestOpened) -> Option<OperatorName> {
-    None
+/// Whether an operator can still say that he asked: once, and before anybody decides.
+pub fn check_asking(
+    ledger: &mut LedgerTransaction<'_>,
+    id: &RequestId,
+    now: Utc,
+) -> Result<(), DecideError> {
+    let state = find(ledger, id)?.ok_or_else(|| DecideError::Unknown(id.clone()))?;
+    let faults = judge_asking(
+        &state.decided(),
+        (now, state.opened.expires_at),
+        state.requested_by(),
+    );
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(DecideError::Refused(faults))
+    }
 }
 
 /// Why a decision was not entered.
@@ -363,16 +391,17 @@ pub fn check_decision(
     authority: &Authority,
     id: &RequestId,
     (decides, now): (&OperatorName, Utc),
+    decision: DecisionKind,
 ) -> Result<(), DecideError> {
     let state = find(ledger, id)?.ok_or_else(|| DecideError::Unknown(id.clone()))?;
-    let by = requested_by(&state.opened);
     let faults = judge_decision(&DecisionFacts {
         decided: state.decided(),
         now,
         expires_at: state.opened.expires_at,
         policy: state.opened.policy.as_ref(),
         decides,
-        requested_by: by.as_ref(),
+        decision,
+        requested_by: state.requested_by(),
         sentence: None,
         changed_records: changed_records(authority, &state.opened.records),
     });

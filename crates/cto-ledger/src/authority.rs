@@ -123,6 +123,7 @@ impl Authority {
             | Record::ValidationHome(_)
             | Record::SlotOpened(_)
             | Record::SlotClosed(_) => Ok(()),
+            Record::RequestSigned(signed) => self.take_signature(ledger, signed).map(drop),
             Record::RequestGranted(signed) => self.take_signature(ledger, signed).map(drop),
             Record::RequestDenied(signed) => self.take_signature(ledger, signed).map(drop),
             Record::OutcomeRecorded(signed) => self.take_signature(ledger, signed).map(drop),

@@ -24,7 +24,7 @@ mod standing;
 
 pub use agent::{Agent, AgentError, AgentKey};
 pub use approvals::{
-    ConsumeError, Consumption, DecideError, Decision, RequestState, check_decision, requested_by,
+    ConsumeError, Consumption, DecideError, Decision, RequestState, check_asking, check_decision,
 };
 pub use authority::{Authority, KeyUse, RecordFault};
 pub use checkpoints::{CheckpointError, SecondPlace, Witnessed, read_checkpoint};

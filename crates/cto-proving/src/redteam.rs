@@ -17,6 +17,7 @@ mod planted;
 mod replayed;
 mod scene;
 mod scenes;
+mod signed_grant;
 mod site;
 mod task;
 mod traces;

@@ -36,7 +36,9 @@ pub enum PolicyFault {
     NotAnApprover(OperatorName),
     #[error("`{0}` asked for the run, and the contract wants four eyes")]
     SameEyes(OperatorName),
-    #[error("the contract wants four eyes, and no operator is known to have asked for the run")]
+    #[error(
+        "the contract wants four eyes, and no operator has signed that he asked (`cto request --sign ID`)"
+    )]
     UnknownRequester,
 }
 
@@ -75,6 +77,14 @@ pub enum Decided {
     Denied { by: OperatorName },
 }
 
+/// What is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecisionKind {
+    Grant,
+    /// To say no, one pair of eyes is enough.
+    Denial,
+}
+
 /// Everything that a decision at the terminal may look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionFacts<'a> {
@@ -83,6 +93,7 @@ pub struct DecisionFacts<'a> {
     pub expires_at: Utc,
     pub policy: Option<&'a ApprovalPolicy>,
     pub decides: &'a OperatorName,
+    pub decision: DecisionKind,
     pub requested_by: Option<&'a OperatorName>,
     /// What has to be typed, and what was; none for a denial, which needs no sentence of its own.
     pub sentence: Option<(&'a str, &'a str)>,
@@ -99,6 +110,8 @@ pub enum DecisionFault {
     Denied(OperatorName),
     #[error("the request expired at {0}")]
     Expired(Utc),
+    #[error("`{0}` has said already that he asked")]
+    AskedBy(OperatorName),
     #[error("what was typed is not the sentence, byte for byte")]
     OtherSentence,
     #[error("records that the request rests on have changed since: {0}")]
@@ -114,6 +127,7 @@ impl DecisionFault {
             Self::Granted => "request_granted",
             Self::Denied(_) => "request_denied",
             Self::Expired(_) => "request_expired",
+            Self::AskedBy(_) => "request_signed",
             Self::OtherSentence => "sentence_mismatch",
             Self::RecordsChanged(_) => "records_changed",
             Self::Policy(PolicyFault::Quorum(_)) => "quorum_unsupported",
@@ -147,7 +161,35 @@ pub fn judge_decision(facts: &DecisionFacts<'_>) -> Vec<DecisionFault> {
         faults.push(DecisionFault::RecordsChanged(names));
     }
     let policy = policy_faults(facts.policy, facts.decides, facts.requested_by);
-    faults.extend(policy.into_iter().map(DecisionFault::from));
+    let holds_here = |fault: &PolicyFault| match facts.decision {
+        DecisionKind::Grant => true,
+        DecisionKind::Denial => matches!(fault, PolicyFault::NotAnApprover(_)),
+    };
+    faults.extend(
+        policy
+            .into_iter()
+            .filter(holds_here)
+            .map(DecisionFault::from),
+    );
+    faults
+}
+
+/// What stands against an operator saying that it was he who asked.
+pub fn judge_asking(
+    decided: &Decided,
+    (now, expires_at): (Utc, Utc),
+    asked: Option<&OperatorName>,
+) -> Vec<DecisionFault> {
+    let mut faults = Vec::new();
+    match decided {
+        Decided::Nothing => {}
+        Decided::Granted => faults.push(DecisionFault::Granted),
+        Decided::Denied { by } => faults.push(DecisionFault::Denied(by.clone())),
+    }
+    if now >= expires_at {
+        faults.push(DecisionFault::Expired(expires_at));
+    }
+    faults.extend(asked.map(|by| DecisionFault::AskedBy(by.clone())));
     faults
 }
 
@@ -167,6 +209,8 @@ pub struct GrantFacts {
     /// Records that it names and that are others now.
     pub changed_records: Vec<String>,
     pub policy: Option<ApprovalPolicy>,
+    /// What it says of who asked.
+    pub self_approved: bool,
     pub requested_by: Option<OperatorName>,
 }
 
@@ -354,6 +398,10 @@ fn against_grant(grant: &GrantFacts, facts: &ConsumptionFacts) -> Vec<ApprovalRe
     }
     if !grant.sentence_fits {
         invalid.push("its sentence is not that of what it grants".to_owned());
+    }
+    let is_alone = (grant.requested_by.as_ref()).is_none_or(|asked| asked == signer);
+    if grant.self_approved != is_alone {
+        invalid.push("it says otherwise than the ledger who asked".to_owned());
     }
     let policy = policy_faults(grant.policy.as_ref(), signer, grant.requested_by.as_ref());
     invalid.extend(policy.iter().map(ToString::to_string));

@@ -165,8 +165,11 @@ impl Operators {
             "# Written by cto from its ledger; `cto operator add|revoke` changes it. A change by hand counts for nothing.\n",
         );
         for key in self.active() {
+            // The stock tool takes what follows a key for a comment; a verifier elsewhere learns by it what was enrolled.
+            let claims = key.claims_presence && !key.public_key.starts_with("sk-");
+            let comment = if claims { " presence=claimed" } else { "" };
             text.push_str(&format!(
-                "{} namespaces=\"{namespace}\" {}\n",
+                "{} namespaces=\"{namespace}\" {}{comment}\n",
                 key.operator, key.public_key
             ));
         }

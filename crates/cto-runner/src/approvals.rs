@@ -341,6 +341,7 @@ impl Harness {
             at: opened.at,
             expires_at: opened.expires_at,
             requester: opened.requester.clone(),
+            requested_by: state.requested_by().cloned(),
             decided_by: signer,
             presence: signature.map(|s| s.presence),
             custody: signature.map(|s| s.custody),

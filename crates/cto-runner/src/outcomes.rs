@@ -173,6 +173,6 @@ fn outcome_body(outcome: &Signed<OutcomeStatement>) -> Body {
         custody: signature.custody,
         note: statement.note.clone(),
         signature: signature.armour.clone(),
-        signed: Some(Box::new(outcome.clone())),
+        signed: Box::new(outcome.clone()),
     }
 }

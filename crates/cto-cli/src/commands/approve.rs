@@ -8,7 +8,8 @@ use cto_contract::ids::Digest;
 use cto_contract::operator::OperatorName;
 use cto_contract::outputs::{DecisionOutput, DecisionTag, SignedDecisionOutput};
 use cto_evidence::canonical::sha256;
-use cto_ledger::{Slot, check_decision, requested_by};
+use cto_ledger::{RequestState, Slot, check_decision};
+use cto_rules::approval::DecisionKind;
 use cto_rules::operators::floor;
 use cto_rules::views::approval::{denial_sentence, request_text};
 use cto_runner::Harness;
@@ -59,7 +60,7 @@ pub(crate) struct DenyArgs {
 struct Decision<'a> {
     session: &'a Session,
     harness: Harness,
-    opened: RequestOpened,
+    state: RequestState,
     document: ApprovalRequest,
     shown: String,
 }
@@ -71,10 +72,14 @@ impl<'a> Decision<'a> {
         Ok(Self {
             session,
             harness,
-            opened: state.opened,
+            state,
             shown: request_text(&document),
             document,
         })
+    }
+
+    fn opened(&self) -> &RequestOpened {
+        &self.state.opened
     }
 
     fn shown_digest(&self) -> Digest {
@@ -86,17 +91,17 @@ impl<'a> Decision<'a> {
             purpose,
             sentence,
             shown: &self.shown,
-            floor: floor(self.opened.bindings.stage, None),
+            floor: floor(self.opened().bindings.stage, None),
             first: None,
         }
     }
 
     /// Says at once what would be refused later, before anybody is asked for a signature.
-    fn check(&self, sign: &SignArgs) -> Result<(), Failure> {
+    fn check(&self, sign: &SignArgs, decision: DecisionKind) -> Result<(), Failure> {
         let Some(name) = &sign.operator else {
-            return self.judge(&self.only_operator()?);
+            return self.judge(&self.only_operator()?, decision);
         };
-        self.judge(name)
+        self.judge(name, decision)
     }
 
     fn only_operator(&self) -> Result<OperatorName, Failure> {
@@ -112,11 +117,12 @@ impl<'a> Decision<'a> {
         })
     }
 
-    fn judge(&self, name: &OperatorName) -> Result<(), Failure> {
+    fn judge(&self, name: &OperatorName, decision: DecisionKind) -> Result<(), Failure> {
         let authority = self.harness.ledger().authority()?;
-        let id = &self.opened.request_id;
+        let id = &self.opened().request_id;
         self.harness.store().transact(|ledger| {
-            check_decision(ledger, &authority, id, (name, cto_runner::now())).map_err(Failure::from)
+            let who = (name, cto_runner::now());
+            check_decision(ledger, &authority, id, who, decision).map_err(Failure::from)
         })
     }
 
@@ -124,7 +130,7 @@ impl<'a> Decision<'a> {
         let Some(entered) = entered else {
             return Ok(Exit::WAITING);
         };
-        let (state, _) = self.harness.approval_request(&self.opened.request_id)?;
+        let (state, _) = self.harness.approval_request(&self.opened().request_id)?;
         let output = DecisionOutput {
             schema_version: DecisionTag,
             request: self.harness.request_row(&state),
@@ -168,10 +174,10 @@ pub(super) fn grant(id: &RequestId, sign: &SignArgs, session: &Session) -> Resul
 impl Decision<'_> {
     fn grant(&self, sign: &SignArgs) -> Result<Option<SignedDecisionOutput>, Failure> {
         let decision = self;
-        decision.check(sign)?;
+        decision.check(sign, DecisionKind::Grant)?;
         let session = self.session;
-        let opened = &decision.opened;
-        let asked_by = requested_by(opened);
+        let opened = decision.opened();
+        let asked_by = decision.state.requested_by();
         let make = |slot: Slot, signer: OperatorName| GrantStatement {
             schema: GrantSchema,
             ledger: slot.ledger,
@@ -182,7 +188,7 @@ impl Decision<'_> {
             bindings: opened.bindings.clone(),
             expires_at: opened.expires_at,
             requester: opened.requester.clone(),
-            self_approved: asked_by.as_ref().is_none_or(|asked| *asked == signer),
+            self_approved: asked_by.is_none_or(|asked| *asked == signer),
             shown_digest: decision.shown_digest(),
             records: opened.records.clone(),
             signer,
@@ -203,6 +209,7 @@ impl Decision<'_> {
                     authority,
                     &opened.request_id,
                     (&who, cto_runner::now()),
+                    DecisionKind::Grant,
                 )?)
             },
         )
@@ -222,8 +229,8 @@ fn signer_of(sign: &SignArgs, authority: &cto_ledger::Authority) -> Result<Opera
 pub(crate) fn deny(args: &DenyArgs, session: &Session) -> Outcome {
     check_note(&args.note)?;
     let decision = Decision::open(&args.id, session)?;
-    decision.check(&args.sign)?;
-    let opened = &decision.opened;
+    decision.check(&args.sign, DecisionKind::Denial)?;
+    let opened = decision.opened();
     let make = |slot: Slot, signer: OperatorName| DenialStatement {
         schema: DenialSchema,
         ledger: slot.ledger,
@@ -250,6 +257,7 @@ pub(crate) fn deny(args: &DenyArgs, session: &Session) -> Outcome {
                 authority,
                 &opened.request_id,
                 (&who, cto_runner::now()),
+                DecisionKind::Denial,
             )?)
         },
     )?;

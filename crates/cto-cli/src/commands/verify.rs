@@ -4,9 +4,12 @@ use std::io::Read as _;
 
 use cto_contract::ids::{Digest, Nonce, RunId};
 use cto_contract::trust::Origin;
-use cto_contract::verify::{Integrity, VerifyCode, VerifyReport, withheld_text};
+use cto_contract::verify::{
+    Integrity, OperatorStanding, SignatureSeen, VerifyCode, VerifyReport, withheld_text,
+};
 use cto_contract::words::ClaimLevel;
 use cto_evidence::key::PublicKey;
+use cto_evidence::operators::{PinnedOperators, read_operators};
 use cto_evidence::verify::{VerifyOptions, verify};
 
 use super::Outcome;
@@ -15,9 +18,9 @@ use crate::failure::{Exit, Failure};
 use crate::printer::{BAD, FAINT, GOOD, Page, WARN};
 use crate::session::Session;
 
-/// Largest key file.
 /// Most errors that a person is shown.
 const ERRORS_SHOWN: usize = 20;
+/// Largest key file.
 const KEY_BYTES_MAX: u64 = 64 << 10;
 
 /// Check a pack offline
@@ -25,13 +28,15 @@ const KEY_BYTES_MAX: u64 = 64 << 10;
 /// Needs nothing but the pack: files and digests, signature, event chain and order, freshness, the path policy
 /// recomputed from the patch itself, and the verdict. Whatever was asked for must be what was signed. A pack
 /// carries its own key, so without a key that you know the answer is "integrity ok, origin unknown" and exit 5;
-/// `--integrity-only` does not ask who sealed it.
+/// `--integrity-only` does not ask who sealed it. Signatures of operators (who asked, approved, denied, accepted) are checked
+/// too; whose they are is known only by `--operators` and `--ledger`, which you got elsewhere.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   cto verify latest
   cto verify ./20260601T105222Z-r1-string-slugify-k3v9qd --key harness.pub
   cto verify --commit HEAD
+  cto verify pack/ --key harness.pub --operators operators.allowed_signers --ledger SHA256
   cto verify pack/ --integrity-only --expect-run 20260601T105222Z-r1-string-slugify-k3v9qd
 
 Exit codes: 0 it verifies, 5 it does not")]
@@ -47,6 +52,12 @@ pub(crate) struct Args {
     /// Take packs of this public key as known: a PEM file, or base64
     #[arg(long, value_name = "FILE_OR_BASE64")]
     key: Option<String>,
+    /// Take the keys in this file as the operators': OpenSSH's allowed_signers format
+    #[arg(long, value_name = "FILE", requires = "ledger")]
+    operators: Option<std::path::PathBuf>,
+    /// Take decisions of this ledger alone as the operators'
+    #[arg(long, value_name = "ID", requires = "operators")]
+    ledger: Option<Digest>,
     /// Do not ask who sealed it
     #[arg(long)]
     integrity_only: bool,
@@ -69,6 +80,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     let options = VerifyOptions {
         trusted: session.config()?.trusted,
         extra_key: args.key.as_deref().map(read_key).transpose()?,
+        pinned: pinned(args.operators.as_deref(), args.ledger.as_ref())?,
         integrity_only: args.integrity_only,
         asked_name: found.run_id.as_ref().map(ToString::to_string),
         expect_run: args.expect_run.clone(),
@@ -98,6 +110,25 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     } else {
         Exit::EVIDENCE
     })
+}
+
+/// The operators and the ledger that the caller names.
+pub(crate) fn pinned(
+    operators: Option<&std::path::Path>,
+    ledger: Option<&Digest>,
+) -> Result<Option<PinnedOperators>, Failure> {
+    let (Some(file), Some(ledger)) = (operators, ledger) else {
+        return Ok(None);
+    };
+    let keys = read_operators(file).map_err(|e| {
+        Failure::of(Exit::USAGE, "operators_unreadable", &e)
+            .under(format!("`{}` can't be used as a file of operators", file.display()))
+            .hint("one line a key: `NAME namespaces=\"cto-approval\" TYPE BASE64`, as in operators.allowed_signers")
+    })?;
+    Ok(Some(PinnedOperators {
+        keys,
+        ledger: ledger.clone(),
+    }))
 }
 
 /// Reads a public key from base64 or from a file.
@@ -139,6 +170,15 @@ fn answer(page: &mut Page, report: &VerifyReport, integrity_only: bool, verbose:
     };
     page.field("integrity", report.integrity.as_str());
     page.field("origin", &format!("{}{note}", report.origin));
+    let whose = match report.operator {
+        OperatorStanding::None => " (nobody signed a decision)",
+        OperatorStanding::Unknown => " (signatures hold; --operators and --ledger say whose)",
+        OperatorStanding::Known => " (operators and ledger as you named them)",
+    };
+    page.field("operator", &format!("{}{whose}", report.operator));
+    for seen in &report.signatures {
+        page.field("signed", &signature_text(seen));
+    }
     if let Some(run) = &report.run_id {
         page.field("run", run.as_str());
     }
@@ -184,6 +224,14 @@ fn answer(page: &mut Page, report: &VerifyReport, integrity_only: bool, verbose:
     }
 }
 
+/// One signature in one line.
+pub(crate) fn signature_text(seen: &SignatureSeen) -> String {
+    format!(
+        "{} by {} at {} (presence: {}, custody: {})",
+        seen.signed, seen.operator, seen.at, seen.presence, seen.custody
+    )
+}
+
 /// Claims with their levels, the best supported first.
 pub(crate) fn claims(page: &mut Page, claims: &[cto_contract::claim::Claim], verbose: bool) {
     let mut sorted: Vec<_> = claims.iter().collect();
@@ -214,6 +262,8 @@ fn next_for(report: &VerifyReport) -> &'static str {
         "name a run id, `latest`, or the directory of a pack; `cto runs` lists yours"
     } else if has(VerifyCode::NotSealed) {
         "a live run is not sealed yet (`cto watch`); one that crashed is sealed by `cto recover`"
+    } else if origin_only && has(VerifyCode::OperatorUnknown) {
+        "do not take it for approved: its signatures are not by the operators, or not of the ledger, that you named"
     } else if origin_only && report.origin != Origin::Known {
         "get the signer's key by another way, then --key or `cto trust add`; --integrity-only asks for less"
     } else {

@@ -227,6 +227,92 @@ fn an_approver_who_is_not_named_and_a_quorum_are_refused_by_name() {
 }
 
 #[test]
+fn four_eyes_are_two_operators_who_both_signed() {
+    let here = asking("approval_policy: {four_eyes: true}\n");
+    here.signs(&["operator", "add", "ivan", "ivan.pub"], &olga())
+        .expect(0);
+    let id = request(&here);
+    let by = |name: &'static str| ["approve", id.as_str(), "--as", name].map(str::to_owned);
+    let asks = |args: &[String]| here.asks(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(asks(&by("olga")).error(), "2 four_eyes_needed");
+    let sign = ["request", "--sign", id.as_str(), "--as", "ivan"];
+    let signed = here.signs(&sign, &ivan()).expect(0).json();
+    fits_schema(&here.place, "request-show", &signed);
+    assert_eq!(here.asks(&sign).error(), "2 request_signed");
+    // The one who asked does not approve; the other does.
+    assert_eq!(asks(&by("ivan")).error(), "2 four_eyes_needed");
+    let approve = ["approve", id.as_str(), "--as", "olga"];
+    let decided = here.signs(&approve, &olga()).expect(0).json();
+    assert_eq!(decided["request"]["requested_by"], "ivan");
+    assert_eq!(decided["request"]["self_approved"], false);
+    assert_eq!(here.asks(&sign).error(), "2 request_granted");
+    let report = cto(&here, &["run", "--request", &id]).expect(0).json();
+    assert_eq!(report["self_approved"], false);
+    let run = report["run_id"].as_str().unwrap();
+    let verified = cto(&here, &["verify", run]).expect(0).json();
+    fits_schema(&here.place, "verify", &verified);
+    assert_eq!(verified["operator"], "unknown");
+    let kinds: Vec<&Value> = verified["signatures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| &s["signed"])
+        .collect();
+    assert_eq!(kinds, ["requester", "grant"]);
+    // A denial needs one pair of eyes.
+    let other = request(&here);
+    let deny = ["deny", &other, "--note", "no", "--as", "olga"];
+    here.signs(&deny, &olga()).expect(0);
+}
+
+#[test]
+fn a_verifier_elsewhere_knows_the_operator_by_what_it_pinned_and_by_nothing_else() {
+    let here = asking("");
+    let id = granted(&here);
+    let report = cto(&here, &["run", "--request", &id]).expect(0).json();
+    let run = report["run_id"].as_str().unwrap();
+    here.signs(&["outcome", run, "accepted"], &olga()).expect(0);
+    let file = here.config().join("operators.allowed_signers");
+    let pinned = fs::read_to_string(&file).unwrap();
+    write(&here.place.path("operators"), &pinned);
+    let ledger = cto(&here, &["ledger", "verify"]).expect(0).json()["ledger"].clone();
+    let ledger = ledger.as_str().unwrap();
+    let verify = |operators: &str, ledger: &str| {
+        let args = ["verify", run, "--operators", operators, "--ledger", ledger];
+        cto(&here, &args)
+    };
+    let known = verify("operators", ledger).expect(0).json();
+    fits_schema(&here.place, "verify", &known);
+    assert_eq!(known["operator"], "known");
+    assert_eq!(known["signatures"].as_array().unwrap().len(), 2);
+    // Whoever else has the same name is not the same, nor is another ledger this one.
+    let eve = format!("olga {}\n", ivan().public_line());
+    write(&here.place.path("others"), &eve);
+    let other = "0".repeat(64);
+    for refused in [verify("others", ledger), verify("operators", &other)] {
+        let report = refused.expect(5).json();
+        assert_eq!(report["operator"], "unknown");
+        assert_eq!(report["integrity"], "ok");
+    }
+    assert_eq!(verify("absent", ledger).error(), "2 operators_unreadable");
+    let one = cto(&here, &["verify", run, "--ledger", ledger]);
+    assert_eq!(one.code, Some(2));
+    // A run that nobody approved has no operator to be known.
+    let plain = cto(&here, &["run", "r1-string-slugify"]).expect(0).json();
+    let plain = plain["run_id"].as_str().unwrap();
+    let args = [
+        "verify",
+        plain,
+        "--operators",
+        "operators",
+        "--ledger",
+        ledger,
+    ];
+    let report = cto(&here, &args).expect(5).json();
+    assert_eq!(report["operator"], "none");
+}
+
+#[test]
 fn a_key_that_is_revoked_takes_its_grants_with_it() {
     let here = asking("");
     here.signs(&["operator", "add", "ivan", "ivan.pub"], &olga())

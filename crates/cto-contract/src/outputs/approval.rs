@@ -55,6 +55,9 @@ pub struct RequestRow {
     pub at: Utc,
     pub expires_at: Utc,
     pub requester: String,
+    /// The operator who signed that he asked.
+    #[serde(default)]
+    pub requested_by: Option<OperatorName>,
     pub decided_by: Option<OperatorName>,
     pub presence: Option<Presence>,
     pub custody: Option<Custody>,

@@ -11,6 +11,7 @@ use cto_contract::text;
 use cto_contract::trust::Origin;
 use cto_contract::verify::{Integrity, VerifyReport, withheld_text};
 use cto_evidence::key::PublicKey;
+use cto_evidence::operators::{PinnedKey, PinnedOperators, read_operators};
 use cto_evidence::trust::read_trust;
 use cto_evidence::verify::{VerifyOptions, name_in_path, verify};
 
@@ -18,11 +19,14 @@ const USAGE: &str = "\
 Check an evidence pack offline
 
 Usage: cto-verify PACK [--key FILE_OR_BASE64] [--trust DIR] [--integrity-only]
+                       [--operators FILE --ledger ID]
                        [--expect-run ID] [--expect-contract SHA256] [--expect-nonce HEX]
                        [--addenda DIR] [--json]
 
   --key FILE_OR_BASE64   Take packs of this ed25519 public key (PEM, or base64 of the raw 32 bytes) as known
   --trust DIR            Take packs of the keys in this directory as known (one cto.trust/v1 file a key)
+  --operators FILE       Take the keys in this file as the operators' (OpenSSH's allowed_signers format)
+  --ledger ID            Take decisions of this ledger alone as the operators'; both are needed, got elsewhere
   --integrity-only       Do not ask who sealed it
   --expect-run ID        Refuse the pack of any other run (likewise --expect-contract, --expect-nonce)
   --addenda DIR          Where the addenda are [default: <run_id>.addenda beside the pack]
@@ -94,6 +98,7 @@ fn read_arguments(arguments: impl Iterator<Item = OsString>) -> Result<Request, 
     let mut options = VerifyOptions::default();
     let mut json = false;
     let mut only_paths = false;
+    let (mut operators, mut ledger) = (None, None);
     while let Some(argument) = arguments.next() {
         let flag = argument
             .to_str()
@@ -113,6 +118,10 @@ fn read_arguments(arguments: impl Iterator<Item = OsString>) -> Result<Request, 
             Some("--trust") => options
                 .trusted
                 .extend(read_trust_directory(Path::new(&value("--trust")?))?),
+            Some("--operators") => {
+                operators = Some(read_pinned(Path::new(&value("--operators")?))?);
+            }
+            Some("--ledger") => ledger = Some(parse(&value("--ledger")?)?),
             Some("--addenda") => options.addenda_dir = Some(value("--addenda")?.into()),
             Some("--expect-run") => options.expect_run = Some(parse(&value("--expect-run")?)?),
             Some("--expect-contract") => {
@@ -127,6 +136,11 @@ fn read_arguments(arguments: impl Iterator<Item = OsString>) -> Result<Request, 
         }
     }
     let pack = pack.ok_or("no pack was named")?;
+    options.pinned = match (operators, ledger) {
+        (Some(keys), Some(ledger)) => Some(PinnedOperators { keys, ledger }),
+        (None, None) => None,
+        _ => return Err("--operators and --ledger are needed together".to_owned()),
+    };
     // `.` and `x/..` name nothing; the real name of the directory does.
     let named = std::fs::canonicalize(&pack).unwrap_or_else(|_| pack.clone());
     options.asked_name = name_in_path(&named);
@@ -171,6 +185,14 @@ fn read_trust_directory(dir: &Path) -> Result<Vec<cto_contract::trust::TrustedKe
     })
 }
 
+fn read_pinned(file: &Path) -> Result<Vec<PinnedKey>, String> {
+    use std::error::Error as _;
+    read_operators(file).map_err(|e| {
+        let below = e.source().map(|s| format!(": {s}")).unwrap_or_default();
+        format!("--operators `{}`: {e}{below}", file.display())
+    })
+}
+
 fn as_json(report: &VerifyReport) -> String {
     // A report of plain strings and numbers always serialises.
     serde_json::to_string_pretty(report)
@@ -190,6 +212,13 @@ fn as_text(report: &VerifyReport, integrity_only: bool) -> String {
     });
     lines.push(format!("  integrity  {}", report.integrity));
     lines.push(format!("  origin     {}{origin_note}", report.origin));
+    lines.push(format!("  operator   {}", report.operator));
+    for seen in &report.signatures {
+        lines.push(format!(
+            "  signed     {} by {} at {} (presence: {}, custody: {}, operator: {})",
+            seen.signed, seen.operator, seen.at, seen.presence, seen.custody, seen.standing
+        ));
+    }
     if let (Some(run), Some(status)) = (&report.run_id, report.status) {
         lines.push(format!("  run        {run}"));
         lines.push(format!("  status     {status}"));

@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use cto_contract::addendum::{Addendum, Body, Bound, Outcome, PAYLOAD_TYPE, ProofFile};
+use cto_contract::addendum::{Addendum, Body, Bound, Closeout, Outcome, PAYLOAD_TYPE, ProofFile};
+use cto_contract::approval::GrantStatement;
 use cto_contract::ids::{CommitId, Digest, RunId};
+use cto_contract::operator::Signed;
 use cto_contract::text;
 use cto_contract::trust::Origin;
-use cto_contract::verify::VerifyCode;
+use cto_contract::verify::{SignedKind, VerifyCode};
 use cto_contract::words::RunStatus;
 
 use super::VerifyOptions;
 use super::findings::Findings;
+use super::signatures::Signatures;
 use super::{origin, statement};
-use crate::canonical::{sha256, to_canonical};
+use crate::canonical::{digest_of, sha256, to_canonical};
 use crate::dsse::open_envelope;
 use crate::key::PublicKey;
 use crate::pack::{PackDir, PackFile};
@@ -31,14 +34,16 @@ pub(super) struct Pack<'a> {
     pub(super) pack_digest: &'a Digest,
     pub(super) signer: &'a PublicKey,
     pub(super) status: RunStatus,
+    /// The grant that its run used up.
+    pub(super) granted: Option<&'a Signed<GrantStatement>>,
 }
 
 /// Checks a directory of addenda. One that was not asked for by name may be absent. True when there was one.
 pub(super) fn check(
-    dir: &Path,
-    is_asked_for: bool,
+    (dir, is_asked_for): (&Path, bool),
     pack: &Pack<'_>,
     options: &VerifyOptions,
+    signatures: &mut Signatures<'_>,
     findings: &mut Findings,
 ) -> bool {
     let opened = match PackDir::open(dir) {
@@ -87,6 +92,10 @@ pub(super) fn check(
             };
             let expected = earlier.previous.replace(bound.digest.clone());
             let addendum = check_one(&file.path, &bytes, at + 1, expected.as_ref(), pack, options)?;
+            if let Body::Outcome { signed, .. } = &addendum.body {
+                let place = (CODE, file.path.as_str());
+                signatures.take(SignedKind::Outcome, signed, place, findings);
+            }
             earlier.add(addendum.body, bound, pack)
         });
         if let Err(message) = outcome {
@@ -168,7 +177,33 @@ impl EarlierRecords {
                 }
                 self.proof = Some(bound);
             }
-            Body::Outcome { outcome, .. } => self.outcome = Some((bound, outcome)),
+            Body::Outcome {
+                outcome,
+                operator,
+                presence,
+                custody,
+                note,
+                signature,
+                signed,
+            } => {
+                self.outcome = Some((bound, outcome));
+                let (statement, told) = (&signed.statement, &signed.signature);
+                let same = statement.outcome == outcome
+                    && statement.signer.as_str() == operator
+                    && statement.note == note
+                    && told.presence == presence
+                    && told.custody == custody
+                    && told.armour == signature;
+                if !same {
+                    return Err("says other things than what the operator signed".to_owned());
+                }
+                if statement.run_id != *pack.run_id || statement.pack_digest != *pack.pack_digest {
+                    return Err("the operator signed for another pack".to_owned());
+                }
+                if outcome == Outcome::Accepted && pack.status != RunStatus::Pass {
+                    return Err("a run that did not pass was accepted".to_owned());
+                }
+            }
             Body::Rollback { landed_commit, .. } => {
                 let landed = self.landing.as_ref().map(|l| &l.commit);
                 if landed != Some(&landed_commit) {
@@ -188,10 +223,28 @@ impl EarlierRecords {
                         "binds another run or other records than those before it".to_owned()
                     );
                 }
+                if !binds_approval(&bound, pack.granted) {
+                    return Err("binds another request or grant than the run used".to_owned());
+                }
             }
             Body::Publication { .. } => {}
         }
         Ok(())
+    }
+}
+
+/// Whether a closeout names the request and the grant of the log, or none where there was none.
+fn binds_approval(closeout: &Closeout, granted: Option<&Signed<GrantStatement>>) -> bool {
+    let (request, grant) = (closeout.request.as_ref(), closeout.grant.as_ref());
+    match granted {
+        None => request.is_none() && grant.is_none(),
+        Some(used) => {
+            let statement = &used.statement;
+            request.is_some_and(|request| {
+                request.id == statement.request_id.as_str()
+                    && request.digest == statement.request_digest
+            }) && grant.is_some_and(|grant| digest_of(used).is_ok_and(|d| d == grant.digest))
+        }
     }
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use cto_contract::artifact::{ELIGIBILITY, EVENTS, REPORT_JSON, TASK_CONTRACT};
 use cto_contract::eligibility::EligibilityDecision;
 use cto_contract::event::{
-    BackendStarted, DiffChecked, EligibilityDecided, EventKind, PatchApplied, PlanUpdated,
-    RunCompleted, RunStarted, TaskContractCreated, VerificationCompleted,
+    Approval, ApprovalConsumed, BackendStarted, DiffChecked, EligibilityDecided, EventKind,
+    PatchApplied, PlanUpdated, RunCompleted, RunStarted, TaskContractCreated,
+    VerificationCompleted,
 };
 use cto_contract::report::Report;
 use cto_contract::task::TaskContract;
@@ -44,6 +45,10 @@ pub(super) struct Facts<'a> {
     pub(super) diff: Option<&'a DiffChecked>,
     pub(super) verification: Option<&'a VerificationCompleted>,
     pub(super) approval_id: Option<&'a str>,
+    pub(super) requested: Option<&'a Approval>,
+    pub(super) granted: Option<&'a Approval>,
+    pub(super) denied: Option<&'a Approval>,
+    pub(super) consumed: Option<&'a ApprovalConsumed>,
     /// What was decided about an approval.
     pub(super) approval: Option<ApprovalStatus>,
     /// What the recorder took for attempts at one of the actions.
@@ -77,14 +82,23 @@ impl<'a> Facts<'a> {
                 EventKind::PatchApplied(d) => facts.patch = Some(d),
                 EventKind::GitDiffChecked(d) => facts.diff = Some(d),
                 EventKind::VerificationCompleted(d) => facts.verification = Some(d),
-                EventKind::ApprovalGranted(_) => facts.approval = Some(ApprovalStatus::Granted),
-                EventKind::ApprovalDenied(_) => facts.approval = Some(ApprovalStatus::Denied),
-                EventKind::ApprovalConsumed(d) => facts.approval_id = Some(&d.approval_id),
+                EventKind::ApprovalRequested(d) => facts.requested = Some(d),
+                EventKind::ApprovalGranted(d) => {
+                    facts.approval = Some(ApprovalStatus::Granted);
+                    facts.granted = Some(d);
+                }
+                EventKind::ApprovalDenied(d) => {
+                    facts.approval = Some(ApprovalStatus::Denied);
+                    facts.denied = Some(d);
+                }
+                EventKind::ApprovalConsumed(d) => {
+                    facts.approval_id = Some(&d.approval_id);
+                    facts.consumed = Some(d);
+                }
                 EventKind::SandboxDenied(d) => facts.attempted.extend(d.action),
                 EventKind::RunCompleted(d) => facts.completed = Some(d),
                 EventKind::RunRecovered(_) => facts.is_recovered = true,
-                EventKind::ApprovalRequested(_)
-                | EventKind::BackendGateBlocked(_)
+                EventKind::BackendGateBlocked(_)
                 | EventKind::BackendPlan(_)
                 | EventKind::BackendActivity(_)
                 | EventKind::ModelProbed(_)

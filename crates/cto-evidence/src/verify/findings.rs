@@ -66,6 +66,7 @@ fn breaks_integrity(code: VerifyCode) -> bool {
         code,
         VerifyCode::SubjectMismatch
             | VerifyCode::ExpectationMismatch
+            | VerifyCode::OperatorUnknown
             | VerifyCode::OriginUnknown
             | VerifyCode::OriginExpired
             | VerifyCode::OriginRevoked

@@ -3,29 +3,33 @@
 use cto_contract::addendum::{
     Addendum, AddendumKind, AddendumSchema, Body, Bound, Closeout, Outcome, ProofFile,
 };
+use cto_contract::approval::OutcomeStatement;
 use cto_contract::ids::Digest;
+use cto_contract::operator::Signed;
 use cto_contract::verify::VerifyCheck;
-use cto_contract::words::{Action, Custody, Presence};
+use cto_contract::words::Action;
 use cto_evidence::addendum::{addendum_bytes, proof};
 use cto_evidence::canonical::sha256;
 use cto_evidence::key::SigningKey;
 use cto_evidence::verify::{VerifyOptions, verify};
+use cto_testkit::authenticator::UP_UV;
 use serde_json::json;
 
 use crate::forge::put;
+use crate::grants;
 use crate::sample::{self, Pack, at, key};
 use crate::stranger::agree;
 use crate::{check, codes, known};
 
 /// Writes records one after another, each naming the one before it.
-struct Records<'a> {
-    pack: &'a Pack,
+pub(crate) struct Records<'a> {
+    pub(crate) pack: &'a Pack,
     last: Option<Digest>,
     number: u32,
 }
 
 impl<'a> Records<'a> {
-    fn of(pack: &'a Pack) -> Self {
+    pub(crate) fn of(pack: &'a Pack) -> Self {
         Self {
             pack,
             last: None,
@@ -33,7 +37,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    fn add(&mut self, body: Body) -> Bound {
+    pub(crate) fn add(&mut self, body: Body) -> Bound {
         self.number += 1;
         let next = addendum(self.pack, self.number, self.last.take(), body);
         let bound = Bound {
@@ -89,15 +93,25 @@ fn landing(target_repository_ending_clean: bool) -> Body {
     }
 }
 
-fn outcome(outcome: Outcome) -> Body {
+fn outcome(pack: &Pack, outcome: Outcome) -> Body {
+    body(grants::sign(
+        grants::outcome(pack, outcome),
+        &grants::olga(),
+        (UP_UV, 9),
+    ))
+}
+
+/// The record of what an operator signed.
+pub(crate) fn body(signed: Signed<OutcomeStatement>) -> Body {
+    let (statement, signature) = (&signed.statement, &signed.signature);
     Body::Outcome {
-        outcome,
-        operator: "op".to_owned(),
-        presence: Presence::Claimed,
-        custody: Custody::File,
-        note: None,
-        signature: "s".to_owned(),
-        signed: None,
+        outcome: statement.outcome,
+        operator: statement.signer.to_string(),
+        presence: signature.presence,
+        custody: signature.custody,
+        note: statement.note.clone(),
+        signature: signature.armour.clone(),
+        signed: Box::new(signed),
     }
 }
 
@@ -129,8 +143,8 @@ fn bound(id: &str) -> Option<Bound> {
 fn closeout(pack: &Pack, records: [Option<&Bound>; 3]) -> Body {
     let [landing, proof, outcome] = records.map(|r| r.cloned());
     Body::Closeout(Box::new(Closeout {
-        request: bound("req-1"),
-        grant: bound("apr-1"),
+        request: None,
+        grant: None,
         run: Bound {
             id: pack.sealed.report.run.run_id.to_string(),
             digest: pack.sealed.pack_digest.clone(),
@@ -162,7 +176,7 @@ fn every_kind_of_record_verifies_beside_its_pack_also_for_a_stranger() {
     let whole = with(|r| {
         let landed = r.add(landing(true));
         r.prove(ProofFile::DisposableSandbox);
-        let decided = r.add(outcome(Outcome::Accepted));
+        let decided = r.add(outcome(r.pack, Outcome::Accepted));
         let proven = r.prove(ProofFile::OwnedRepository);
         r.add(publication());
         r.add(closeout(
@@ -172,7 +186,7 @@ fn every_kind_of_record_verifies_beside_its_pack_also_for_a_stranger() {
     });
     let undone = with(|r| {
         let landed = r.add(landing(false));
-        let decided = r.add(outcome(Outcome::Rejected));
+        let decided = r.add(outcome(r.pack, Outcome::Rejected));
         r.add(rollback("2"));
         r.add(closeout(r.pack, [Some(&landed), None, Some(&decided)]));
     });
@@ -198,7 +212,7 @@ fn a_kind_is_the_same_word_in_the_record_and_in_its_name() {
     let all = [
         landing(true),
         proof,
-        outcome(Outcome::Accepted),
+        outcome(&pack, Outcome::Accepted),
         rollback("2"),
         closeout(&pack, [None; 3]),
         publication(),
@@ -218,18 +232,18 @@ fn a_record_that_is_cut_out_swapped_foreign_or_about_another_pack_is_found() {
         spoil(&pack);
         messages(&pack)
     };
-    let decided = || outcome(Outcome::Accepted);
-    insta::assert_snapshot!(after(&|p| { write(p, addendum(p, 2, None, decided()), &p.key); }), @"expected addendum 1 under its own name, found 2 in this file");
-    insta::assert_snapshot!(after(&|p| { write(p, addendum(p, 1, Some(sha256(b"")), decided()), &p.key); }), @"does not name the addendum before it");
-    insta::assert_snapshot!(after(&|p| { write(p, Addendum { pack_digest: sha256(b""), ..addendum(p, 1, None, decided()) }, &p.key); }), @"is about another pack");
-    insta::assert_snapshot!(after(&|p| { write(p, addendum(p, 1, None, decided()), &key(7)); }), @"signed by a key that is neither the pack's nor known");
+    let decided = |p: &Pack| outcome(p, Outcome::Accepted);
+    insta::assert_snapshot!(after(&|p| { write(p, addendum(p, 2, None, decided(p)), &p.key); }), @"expected addendum 1 under its own name, found 2 in this file");
+    insta::assert_snapshot!(after(&|p| { write(p, addendum(p, 1, Some(sha256(b"")), decided(p)), &p.key); }), @"does not name the addendum before it");
+    insta::assert_snapshot!(after(&|p| { write(p, Addendum { pack_digest: sha256(b""), ..addendum(p, 1, None, decided(p)) }, &p.key); }), @"is about another pack");
+    insta::assert_snapshot!(after(&|p| { write(p, addendum(p, 1, None, decided(p)), &key(7)); }), @"signed by a key that is neither the pack's nor known");
     insta::assert_snapshot!(after(&|p| {
-        write(p, addendum(p, 1, None, decided()), &p.key);
+        write(p, addendum(p, 1, None, decided(p)), &p.key);
         let dir = p.home.path().join(format!("{}.addenda", sample::RUN));
         std::fs::rename(dir.join("0001-outcome.dsse.json"), dir.join("0001-closeout.dsse.json")).unwrap();
     }), @"expected addendum 1 under its own name, found 1 in this file");
     insta::assert_snapshot!(after(&|p| {
-        write(p, addendum(p, 1, None, decided()), &p.key);
+        write(p, addendum(p, 1, None, decided(p)), &p.key);
         put_beside(p, "notes.txt", b"x");
     }), @"not a DSSE envelope: expected value at line 1 column 1");
 }

@@ -41,6 +41,7 @@ fn it_says_what_it_found_and_exits_accordingly() {
     verified
       integrity  ok
       origin     known
+      operator   none
       run        20260601T105222Z-r1-string-slugify-k3v9qd
       status     pass
       key        34750f98bd59fcfc946da45aaabe933be154a4b5094e1c4abf42866505f3c97e

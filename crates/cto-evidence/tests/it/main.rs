@@ -18,6 +18,7 @@ mod facts;
 mod flips;
 mod forge;
 mod good;
+mod grants;
 mod released;
 mod sample;
 mod sealed;

@@ -90,7 +90,7 @@ limits: { wall_seconds: 120, cost: 0.1 }
     TaskContract::read("contract", text.as_bytes()).unwrap()
 }
 
-fn identity() -> Identity {
+pub(crate) fn identity() -> Identity {
     Identity {
         lane: Lane::Fake,
         adapter_revision: 1,

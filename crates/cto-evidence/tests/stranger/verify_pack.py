@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A verifier of evidence packs in another language, written from docs/evidence-format.md alone.
 
-Usage: verify_pack.py PACK... [--key BASE64] [--pure]
+Usage: verify_pack.py PACK... [--key BASE64] [--operators FILE --ledger ID] [--pure]
 Prints for each pack, on one line, `ok` (`ok, withheld N: <files>`) or its errors as `<code> <file>: <message>`.
 Exit codes: 0 all verify, 5 one does not, 2 wrong use.
 Without --key only integrity is asked for. --pure takes the ed25519 of this file even if `cryptography` is there.
@@ -16,8 +16,10 @@ import re
 import stat
 import sys
 
+from approvals import Signatures, binds_approval, check_log, outcome_holds
 from ed25519 import signed
 from patch_policy import PatchError, changes_of, judge_patch
+from sshsig import read_operators
 
 ATTESTATION, SUMS, REPORT, WITHHELD = "attestation.dsse.json", "SHA256SUMS", "report.json", "WITHHELD"
 EVENTS, PATCH, CONTRACT, ELIGIBILITY = "events.normalized.jsonl", "patch.diff", "task-contract.json", "eligibility.json"
@@ -40,7 +42,7 @@ PROOFS = ("stage4-disposable-sandbox-proof.json", "stage5-owned-repo-proof.json"
 BODIES = {
     "landing": {"target_id", "branch", "base_commit", "landed_commit", "tree_id", "target_repository_ending_clean"},
     "proof": {"file_name", "payload", "payload_digest"},
-    "outcome": {"outcome", "operator", "presence", "custody", "note", "signature"},
+    "outcome": {"outcome", "operator", "presence", "custody", "note", "signature", "signed"},
     "rollback": {"landed_commit", "rollback_commit", "tree_id"},
     "closeout": {"request", "grant", "run", "landing", "proof", "outcome", "validation"},
     "publication": {"action", "operator", "destination", "reference"},
@@ -649,7 +651,7 @@ def check_policy(report, value_of, contract, patch, digest):
         bad(scopes == again["scopes"] and all(seen[k] == again[k] for k in again if k != "scopes"), "the policy does not follow")
 
 
-def check_addenda(directory, predicate, pack_digest, key, pure):
+def check_addenda(directory, predicate, pack_digest, key, pure, grant, signatures):
     """12. Only addenda by the pack's own key: this program has no trust files."""
     previous, last, proofs, data_of = None, {}, {}, {}
     for name in sorted(os.listdir(directory)):
@@ -671,7 +673,9 @@ def check_addenda(directory, predicate, pack_digest, key, pure):
                      and (record["run_id"], record["pack_digest"]) == (predicate["run_id"], pack_digest)
                      and set(body) == BODIES[body["kind"]] | {"kind"})
             need(right, "addendum_invalid", name, "number, chain, pack, key or fields")
-            right = in_its_place(body, last, proofs, predicate, pack_digest)
+            if body["kind"] == "outcome":
+                signatures.take("outcome", body["signed"], "addendum_invalid", name)
+            right = in_its_place(body, last, proofs, predicate, pack_digest, grant)
             need(right, "addendum_invalid", name, "does not follow from the records before it")
             last[body["kind"]] = (bound, body)
         previous = sha256(data)
@@ -679,7 +683,7 @@ def check_addenda(directory, predicate, pack_digest, key, pure):
         need(name in plain and sha256(plain[name]) == proofs.get(name), "addendum_invalid", name, "a proof and its record")
 
 
-def in_its_place(body, last, proofs, predicate, pack_digest):
+def in_its_place(body, last, proofs, predicate, pack_digest, grant):
     """12. Whether the records before it allow this one."""
     landed, outcome = last.get("landing", (None, {})), last.get("outcome", (None, {}))
     kind = body["kind"]
@@ -691,17 +695,19 @@ def in_its_place(body, last, proofs, predicate, pack_digest):
         accepted = outcome[1].get("outcome") == "accepted"
         return (name in PROOFS and not again and digest_of(body["payload"]) == body["payload_digest"]
                 and landed[1].get("target_repository_ending_clean") is True and (accepted or name == PROOFS[0]))
+    if kind == "outcome":
+        return outcome_holds(body, predicate, pack_digest)
     if kind == "rollback":
         return body["landed_commit"] == landed[1].get("landed_commit")
     if kind == "closeout":
         run = {"id": predicate["run_id"], "digest": pack_digest}
-        return body["run"] == run and all(body[k] == last.get(k, (None,))[0] for k in ("landing", "proof", "outcome"))
+        return body["run"] == run and binds_approval(body, grant, digest_of) and all(body[k] == last.get(k, (None,))[0] for k in ("landing", "proof", "outcome"))
     return True
 
 
-# --- 14. the algorithm -------------------------------------------------------------------------------------------------
+# --- 15. the algorithm -------------------------------------------------------------------------------------------------
 
-def verify(pack, known_key, pure):
+def verify(pack, known_key, pinned, pure):
     """The files that are withheld."""
     files = {}
     fd = os.open(pack, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -752,9 +758,12 @@ def verify(pack, known_key, pure):
     checks = value_of.get("verification.completed", {}).get("verification")
     if checks and report["status"] == "pass" and "test.log" in files:
         check_test_log(report, checks, files["test.log"])
+    signatures = Signatures(pinned, pure, error, canonical)
+    grant = check_log(value_of, digest_of, signatures, error)
     addenda = os.path.join(pack, "..", predicate["run_id"] + ".addenda")
     if os.path.isdir(addenda):
-        check_addenda(addenda, predicate, pack_digest, key, pure)
+        check_addenda(addenda, predicate, pack_digest, key, pure, grant, signatures)
+    signatures.finish()
     need(known_key is None or known_key == key, "origin_unknown", "", "signed by another key")
     name = os.path.basename(os.path.realpath(pack))
     if re.fullmatch(r"[0-9]{8}T[0-9]{6}Z-[a-z0-9][a-z0-9-]{0,63}-[a-z0-9]{6}", name):
@@ -770,6 +779,12 @@ def main(arguments):
         at = arguments.index("--key")
         known_key = unbase64(arguments[at + 1])
         del arguments[at:at + 2]
+    pinned = None
+    if "--operators" in arguments[1:] and "--ledger" in arguments[1:]:
+        at, of = arguments.index("--operators"), arguments.index("--ledger")
+        with open(arguments[at + 1], encoding="utf-8") as file:
+            pinned = read_operators(file.read()), arguments[of + 1]
+        arguments = [a for i, a in enumerate(arguments) if i not in (at, at + 1, of, of + 1)]
     if not arguments or any(a.startswith("-") for a in arguments):
         print(__doc__, file=sys.stderr)
         return 2
@@ -778,7 +793,7 @@ def main(arguments):
         errors.clear()
         right = "ok"
         try:
-            withheld = sorted(verify(pack, known_key, pure) or [])
+            withheld = sorted(verify(pack, known_key, pinned, pure) or [])
             if withheld:
                 right += ", withheld %d: %s" % (len(withheld), ", ".join(ascii(path)[1:-1] for path in withheld))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as why:

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cto_contract::approval::RequestId;
 use cto_contract::artifact::{ATTESTATION, ELIGIBILITY, EVENTS, REPORT_JSON};
 use cto_contract::eligibility::{Derived, Gate, GateOutcome};
 use cto_contract::event::{Actor, Approval, ApprovalConsumed, EventKind};
@@ -12,7 +13,9 @@ use cto_contract::report::Report;
 use cto_contract::time::Utc;
 use cto_contract::trust::TrustedKey;
 use cto_contract::verify::VerifyCode;
-use cto_contract::words::{ApprovalStatus, MutationMode, OutcomeState, RunStatus};
+use cto_contract::words::{
+    ApprovalStatus, Custody, MutationMode, OutcomeState, Presence, RunStatus,
+};
 use cto_evidence::canonical::{decision_id, to_canonical};
 use cto_evidence::chain::{LineChain, Log, read_log};
 use cto_evidence::key::SigningKey;
@@ -21,6 +24,7 @@ use cto_evidence::verify::{VerifyOptions, name_in_path, verify};
 use cto_evidence::writer::PackWriter;
 
 use super::forged::{ACTOR, ID};
+use super::signed_grant;
 
 /// The run whose approvals are replayed.
 const OTHER_RUN: &str = "20260101T000000Z-approval-other-aaaaaa";
@@ -34,7 +38,11 @@ enum Replay {
     Chained,
     /// And sealed anew, with a report that says so, by a key of the forger's.
     Sealed,
-    /// And with a decision that had asked for an approval: nothing contradicts anything any more.
+    /// And with a decision that had asked for an approval; but nobody signed it.
+    Unsigned,
+    /// And with a grant that the forger signed himself, for another contract.
+    ForAnother,
+    /// And for this very run: nothing contradicts anything any more.
     Whole,
 }
 
@@ -54,7 +62,9 @@ pub(super) fn replay(pack: &Path, trusted: &[TrustedKey], at: &Path) -> io::Resu
     }
     // What a block says can't be made to fit an approval; a pass that had one would look like this.
     if report.verdict.status == RunStatus::Pass {
-        forger.try_one(Replay::Whole, &mut answer)?;
+        for way in [Replay::Unsigned, Replay::ForAnother, Replay::Whole] {
+            forger.try_one(way, &mut answer)?;
+        }
     }
     Ok(answer)
 }
@@ -88,6 +98,11 @@ impl Forger<'_> {
         // To whoever trusted the forger the seal would be good: what is left is what contradicts itself.
         let trusting = codes_of(&VerifyOptions {
             extra_key: Some(self.key.public()),
+            ..options.clone()
+        });
+        let knowing = codes_of(&VerifyOptions {
+            extra_key: Some(self.key.public()),
+            pinned: Some(signed_grant::known_elsewhere()?),
             ..options
         });
         let expected = match way {
@@ -97,12 +112,19 @@ impl Forger<'_> {
                 codes.contains(&VerifyCode::OriginUnknown)
                     && trusting.contains(&VerifyCode::EventOrder)
             }
-            // The control of the craft: but for the key there is nothing to find.
-            Replay::Whole => codes == [VerifyCode::OriginUnknown] && trusting.is_empty(),
+            Replay::Unsigned | Replay::ForAnother => {
+                trusting.contains(&VerifyCode::ApprovalInvalid)
+            }
+            // The control of the craft: but for the keys, of harness and operator, there is nothing to find.
+            Replay::Whole => {
+                codes == [VerifyCode::OriginUnknown]
+                    && trusting.is_empty()
+                    && knowing == [VerifyCode::OperatorUnknown]
+            }
         };
         if !expected {
             answer.wrong.push(format!(
-                "an approval that was replayed ({way:?}) gave {codes:?}, and with the forger's key {trusting:?}"
+                "an approval that was replayed ({way:?}) gave {codes:?}, with the forger's key {trusting:?}, and to whoever knows the operators {knowing:?}"
             ));
         }
         answer.codes.extend(codes);
@@ -122,10 +144,11 @@ impl Forger<'_> {
         };
         if way == Replay::Copied {
             let text = fs::read(copy.join(EVENTS))?;
-            return rewrite(EVENTS, &spliced(&log, &text)?).map(|()| copy);
+            let foreign = self.approvals(&log, way)?;
+            return rewrite(EVENTS, &spliced(&log, &text, &foreign)?).map(|()| copy);
         }
-        let mut events = with_approvals(&log);
-        if way == Replay::Whole {
+        let mut events = with_approvals(&log, &self.approvals(&log, way)?);
+        if matches!(way, Replay::Unsigned | Replay::ForAnother | Replay::Whole) {
             for (_, _, kind) in &mut events {
                 if let EventKind::EligibilityDecided(data) = kind {
                     let decision = &mut data.decision;
@@ -150,11 +173,34 @@ impl Forger<'_> {
             report.authority.approval_status = ApprovalStatus::Granted;
             report.authority.approval_id = Some(ID.to_owned());
             report.authority.operator_outcome = OutcomeState::Pending;
+            if matches!(way, Replay::ForAnother | Replay::Whole) {
+                report.authority.approval_id = Some(RequestId::from_bytes([0x58; 10]).to_string());
+                report.authority.self_approved = Some(true);
+                report.authority.presence = Some(Presence::Claimed);
+                report.authority.custody = Some(Custody::File);
+            }
             writer.remove(ATTESTATION).map_err(io::Error::other)?;
             let key = &self.key;
             seal(&copy, SealInput { report, key }).map_err(io::Error::other)?;
         }
         Ok(copy)
+    }
+}
+
+impl Forger<'_> {
+    /// The approvals as well as this way makes them, at the time of the line that they follow.
+    fn approvals(&self, log: &Log, way: Replay) -> io::Result<Vec<Line>> {
+        let before = log.events.iter().take(place_in(log)).next_back();
+        let Some(at) = before.map(|event| event.ts) else {
+            return Ok(Vec::new());
+        };
+        let made = match way {
+            Replay::Copied | Replay::Chained | Replay::Sealed | Replay::Unsigned => None,
+            Replay::ForAnother => signed_grant::approvals(log, &self.key, at, true)?,
+            Replay::Whole => signed_grant::approvals(log, &self.key, at, false)?,
+        };
+        let kinds = made.unwrap_or_else(|| approvals(at));
+        Ok(kinds.map(|kind| (at, Actor::Harness, kind)).into())
     }
 }
 
@@ -168,6 +214,7 @@ fn approvals(at: Utc) -> [EventKind; 3] {
         expiry: None,
         note: None,
         request_id: None,
+        asked: None,
         grant: None,
         denial: None,
     };
@@ -200,20 +247,12 @@ fn place_in(log: &Log) -> usize {
     found.unwrap_or(log.events.len())
 }
 
-fn with_approvals(log: &Log) -> Vec<Line> {
+fn with_approvals(log: &Log, approvals: &[Line]) -> Vec<Line> {
     let own = log.events.iter();
     let mut lines: Vec<Line> = own.map(|e| (e.ts, e.actor, e.kind.clone())).collect();
     let place = place_in(log);
-    lines.splice(place..place, replayed(log));
+    lines.splice(place..place, approvals.iter().cloned());
     lines
-}
-
-/// The approvals, at the time of the line that they follow.
-fn replayed(log: &Log) -> Vec<Line> {
-    let before = log.events.iter().take(place_in(log)).next_back();
-    let at = before.map(|event| event.ts).into_iter();
-    at.flat_map(|at| approvals(at).map(|kind| (at, Actor::Harness, kind)))
-        .collect()
 }
 
 /// Lines as a chain of this run.
@@ -226,11 +265,11 @@ fn chained(log: &Log, lines: Vec<Line>) -> io::Result<Vec<u8>> {
 }
 
 /// This log, with the lines of another run's in the middle.
-fn spliced(log: &Log, text: &[u8]) -> io::Result<Vec<u8>> {
+fn spliced(log: &Log, text: &[u8], approvals: &[Line]) -> io::Result<Vec<u8>> {
     let nonce = Nonce::from_bytes(&[0x58; 32]);
     let run = OTHER_RUN.parse().map_err(io::Error::other)?;
     let other = LineChain::start(&nonce, run, log.case_id.clone(), log.backend);
-    let foreign = written(other, replayed(log).into_iter())?;
+    let foreign = written(other, approvals.iter().cloned())?;
     let mut lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
     lines.insert(place_in(log), &foreign);
     Ok(lines.concat())

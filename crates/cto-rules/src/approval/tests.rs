@@ -44,6 +44,7 @@ fn grant() -> GrantFacts {
         sentence_fits: true,
         changed_records: Vec::new(),
         policy: None,
+        self_approved: true,
         requested_by: None,
     }
 }
@@ -210,9 +211,67 @@ fn decision<'a>(decides: &'a OperatorName) -> DecisionFacts<'a> {
         expires_at: at("2026-06-01T12:00:00Z"),
         policy: None,
         decides,
+        decision: DecisionKind::Grant,
         requested_by: None,
         sentence: None,
         changed_records: Vec::new(),
+    }
+}
+
+#[test]
+fn to_say_no_one_pair_of_eyes_is_enough_but_not_anybodys() {
+    let (olga, policy) = (name("olga"), policy(&["anna"], true, 2));
+    let judged = |decision_kind| {
+        judge_decision(&DecisionFacts {
+            policy: Some(&policy),
+            decision: decision_kind,
+            ..decision(&olga)
+        })
+    };
+    assert_eq!(judged(DecisionKind::Grant).len(), 3);
+    let denied = [DecisionFault::Policy(PolicyFault::NotAnApprover(
+        olga.clone(),
+    ))];
+    assert_eq!(judged(DecisionKind::Denial), denied);
+}
+
+#[test]
+fn an_operator_says_that_he_asked_once_in_time_and_before_anybody_decides() {
+    let (olga, anna) = (name("olga"), name("anna"));
+    let end = at("2026-06-01T12:00:00Z");
+    let denied = Decided::Denied { by: anna.clone() };
+    for (decided, by_decision) in [
+        (Decided::Nothing, None),
+        (Decided::Granted, Some(DecisionFault::Granted)),
+        (denied, Some(DecisionFault::Denied(anna.clone()))),
+    ] {
+        for (now, late) in [
+            ("2026-06-01T11:59:59Z", false),
+            ("2026-06-01T12:00:00Z", true),
+        ] {
+            for asked in [None, Some(&olga)] {
+                let mut expected: Vec<_> = by_decision.iter().cloned().collect();
+                expected.extend(late.then_some(DecisionFault::Expired(end)));
+                expected.extend(asked.map(|by| DecisionFault::AskedBy(by.clone())));
+                assert_eq!(judge_asking(&decided, (at(now), end), asked), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_grant_that_says_otherwise_who_asked_does_not_count() {
+    let (olga, anna) = (name("olga"), name("anna"));
+    for requested_by in [None, Some(olga), Some(anna.clone())] {
+        for self_approved in [false, true] {
+            let is_right = self_approved == (requested_by.as_ref() != Some(&anna));
+            let judged = judge_consumption(&facts(Standing::Granted(Box::new(GrantFacts {
+                self_approved,
+                requested_by: requested_by.clone(),
+                ..grant()
+            }))));
+            assert_eq!(judged.is_ok(), is_right, "{requested_by:?} {self_approved}");
+        }
     }
 }
 

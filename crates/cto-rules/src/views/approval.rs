@@ -118,6 +118,11 @@ pub fn denial_sentence(request: &ApprovalRequest) -> String {
     format!("I deny {}.", request.request_id)
 }
 
+/// What is typed to stand for a request.
+pub fn asking_sentence(request: &ApprovalRequest) -> String {
+    format!("I ask for {}.", request.request_id)
+}
+
 /// What is typed to accept or reject a run.
 pub fn outcome_sentence(outcome: Outcome, report: &Report) -> String {
     let verb = match outcome {

@@ -49,6 +49,7 @@ fn told(state: &RunState, request: &RequestState) -> (Approval, Option<EventKind
         expiry: Some(opened.expires_at),
         note: None,
         request_id: Some(opened.request_id.clone()),
+        asked: None,
         grant: None,
         denial: None,
     };
@@ -70,7 +71,11 @@ fn told(state: &RunState, request: &RequestState) -> (Approval, Option<EventKind
                 ..plain.clone()
             }),
         });
-    (plain, decision)
+    let requested = Approval {
+        asked: request.asked.clone(),
+        ..plain
+    };
+    (requested, decision)
 }
 
 fn record_decision(run: &mut OpenRun<'_>, id: &RequestId) -> Result<(), StepError> {
@@ -133,12 +138,13 @@ pub(crate) fn consume(run: &mut OpenRun<'_>) -> Result<ApprovalUse, StepError> {
         .store()
         .find(&RunCreated::key(&run.run_id))
         .map_err(|e| unreadable(&e))?;
+    let now = clock::now();
     let consumed = run.harness.ledger().consume(&Consumption {
         request_id: &id,
         run_id: &run.run_id,
         epoch: created.map_or(0, |found| found.place.seq),
         asked,
-        now: clock::now(),
+        now,
     });
     let consumed = match consumed {
         Ok(consumed) => consumed,
@@ -157,7 +163,8 @@ pub(crate) fn consume(run: &mut OpenRun<'_>) -> Result<ApprovalUse, StepError> {
         actor,
         scope: ExecutionScope::VALUE.to_owned(),
         mutation_mode: run.state().started.mutation_mode,
-        timestamp: clock::now(),
+        // The moment that was judged, not a later one.
+        timestamp: now,
         expiry: granted.and_then(|g| g.expiry),
         ledger_seq: consumed.ledger_seq(),
     }))?;
