@@ -34,6 +34,7 @@ pub mod order;
 pub mod outputs;
 pub mod path;
 pub mod plan;
+pub mod receipt;
 pub mod report;
 pub mod sandbox;
 pub mod stage_proof;

@@ -11,6 +11,7 @@ mod files;
 mod findings;
 mod freshness;
 mod origin;
+mod receipt;
 mod seal_read;
 mod signatures;
 mod statement;
@@ -37,6 +38,7 @@ use findings::Findings;
 use signatures::Signatures;
 use statement::Signed;
 
+pub use receipt::{RECEIPT_BYTES_MAX, verify_receipt};
 pub use seal_read::{SealRead, read_seal};
 
 /// What the caller knows and asks.

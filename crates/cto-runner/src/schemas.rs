@@ -94,6 +94,7 @@ registry! {
     "operators" written out::OperatorsOutput, "Output of `cto operator list`";
     "outcome" written out::OutcomeOutput, "Output of `cto outcome`";
     "plan" written out::PlanOutput, "Output of `cto run --plan`";
+    "receipt" written cto_contract::receipt::Receipt, "Output of `cto verify --receipt`";
     "recover" written out::RecoverOutput, "Output of `cto recover`";
     "replay" written out::ReplayOutput, "Output of `cto replay`";
     "report" written cto_contract::report::Report, "report.json, and output of `cto run` and `cto rerun`";

@@ -1,6 +1,7 @@
 //! `cto verify`: check a pack offline.
 
 use std::io::Read as _;
+use std::path::Path;
 
 use cto_contract::ids::{Digest, Nonce, RunId};
 use cto_contract::trust::Origin;
@@ -10,7 +11,7 @@ use cto_contract::verify::{
 use cto_contract::words::ClaimLevel;
 use cto_evidence::key::PublicKey;
 use cto_evidence::operators::{PinnedOperators, read_operators};
-use cto_evidence::verify::{VerifyOptions, verify};
+use cto_evidence::verify::{RECEIPT_BYTES_MAX, VerifyOptions, verify, verify_receipt};
 
 use super::Outcome;
 use super::gate::{self, PlaceArgs};
@@ -37,18 +38,23 @@ Examples:
   cto verify ./20260601T105222Z-r1-string-slugify-k3v9qd --key harness.pub
   cto verify --commit HEAD
   cto verify pack/ --key harness.pub --operators operators.allowed_signers --ledger SHA256
+  cto verify latest --receipt > receipt.json
+  cto verify receipt.json --key harness.pub --operators operators.allowed_signers --ledger SHA256
   cto verify pack/ --integrity-only --expect-run 20260601T105222Z-r1-string-slugify-k3v9qd
 
 Exit codes: 0 it verifies, 5 it does not")]
 pub(crate) struct Args {
-    /// A run id, a unique prefix, `latest`, or a path to a pack
+    /// A run id, a unique prefix, `latest`, or a path to a pack or a receipt
     #[arg(value_name = "RUN", required_unless_present = "commit")]
     run: Option<String>,
     /// Say what the evidence is worth for this commit: exact, equivalent, none or unverifiable
-    #[arg(long, value_name = "SHA", conflicts_with_all = ["run", "integrity_only", "expect_run", "expect_contract", "expect_nonce"])]
+    #[arg(long, value_name = "SHA", conflicts_with_all = ["run", "receipt", "operators", "ledger", "integrity_only", "expect_run", "expect_contract", "expect_nonce"])]
     commit: Option<String>,
     #[command(flatten)]
     place: PlaceArgs,
+    /// Print the receipt of a run of this home: its chain of custody in one JSON, which `cto-verify` checks without the pack
+    #[arg(long, conflicts_with_all = ["operators", "ledger", "key", "integrity_only"])]
+    receipt: bool,
     /// Take packs of this public key as known: a PEM file, or base64
     #[arg(long, value_name = "FILE_OR_BASE64")]
     key: Option<String>,
@@ -76,30 +82,94 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
     if let Some(rev) = &args.commit {
         return gate::verify_commit(rev, &args.place, args.key.as_deref(), session);
     }
-    let (found, place) = session.locate(args.run.as_deref().unwrap_or_default())?;
+    let asked = args.run.as_deref().unwrap_or_default();
+    if args.receipt {
+        return receipt(asked, args, session);
+    }
+    if Path::new(asked).is_file() {
+        return check_receipt(asked, args, session);
+    }
+    let (found, place) = session.locate(asked)?;
     let options = VerifyOptions {
-        trusted: session.config()?.trusted,
-        extra_key: args.key.as_deref().map(read_key).transpose()?,
-        pinned: pinned(args.operators.as_deref(), args.ledger.as_ref())?,
-        integrity_only: args.integrity_only,
         asked_name: found.run_id.as_ref().map(ToString::to_string),
-        expect_run: args.expect_run.clone(),
-        expect_contract: args.expect_contract.clone(),
-        expect_nonce: args.expect_nonce.clone(),
-        ..VerifyOptions::default()
+        ..options(args, session)?
     };
     let report = verify(&found.pack, &options);
     if report.ok {
         // A good pack under the id of a run of this home must be the one that the ledger knows.
         session.open(found, place.as_ref())?;
     }
+    tell(&report, args, session)
+}
+
+fn options(args: &Args, session: &Session) -> Result<VerifyOptions, Failure> {
+    Ok(VerifyOptions {
+        trusted: session.config()?.trusted,
+        extra_key: args.key.as_deref().map(read_key).transpose()?,
+        pinned: pinned(args.operators.as_deref(), args.ledger.as_ref())?,
+        integrity_only: args.integrity_only,
+        expect_run: args.expect_run.clone(),
+        expect_contract: args.expect_contract.clone(),
+        expect_nonce: args.expect_nonce.clone(),
+        ..VerifyOptions::default()
+    })
+}
+
+fn check_receipt(asked: &str, args: &Args, session: &Session) -> Outcome {
+    let unreadable = |e: &std::io::Error| {
+        let message = format!("`{asked}` could not be read");
+        Failure::io("receipt_unreadable", message, e)
+    };
+    let mut bytes = Vec::new();
+    std::fs::File::open(asked)
+        .and_then(|file| file.take(RECEIPT_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(|e| unreadable(&e))?;
+    if bytes.len() as u64 > RECEIPT_BYTES_MAX {
+        let message = format!("`{asked}` is too large for a receipt");
+        return Err(Failure::new(Exit::USAGE, "receipt_too_large", message));
+    }
+    tell(
+        &verify_receipt(&bytes, &options(args, session)?),
+        args,
+        session,
+    )
+}
+
+/// Prints the receipt of a run of this home, once its pack verifies and the receipt itself does.
+fn receipt(asked: &str, args: &Args, session: &Session) -> Outcome {
+    let found = session.find(asked)?;
+    let options = options(args, session)?;
+    let report = verify(&found.pack, &options);
+    let (true, Some(run_id)) = (report.ok, &found.run_id) else {
+        return tell(&report, args, session);
+    };
+    let harness = session.harness()?;
+    session.recover(&harness)?;
+    let receipt = harness.receipt(run_id, &found.pack)?;
+    let bytes = serde_json::to_vec(&receipt)
+        .map_err(|e| Failure::of(Exit::FAULT, "output_not_encoded", &e))?;
+    let checked = verify_receipt(&bytes, &options);
+    if !checked.ok {
+        return tell(&checked, args, session);
+    }
+    session.printer.document(&receipt)?;
+    Ok(Exit::DONE)
+}
+
+impl From<cto_runner::ReceiptError> for Failure {
+    fn from(error: cto_runner::ReceiptError) -> Self {
+        Self::of(Exit::EVIDENCE, error.code(), &error)
+    }
+}
+
+fn tell(report: &VerifyReport, args: &Args, session: &Session) -> Outcome {
     if session.printer.json {
-        session.printer.document(&report)?;
+        session.printer.document(report)?;
     } else {
         let mut page = session.printer.page();
         answer(
             &mut page,
-            &report,
+            report,
             args.integrity_only,
             session.printer.verbose,
         );

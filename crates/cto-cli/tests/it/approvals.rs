@@ -16,7 +16,7 @@ const PATCH: &str =
     "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n";
 
 /// A home with an operator and a case that needs approval.
-fn asking(terms: &str) -> Governed {
+pub(crate) fn asking(terms: &str) -> Governed {
     let here = Governed::new();
     let dir = here.place.path("cases/asks");
     let text = format!(
@@ -29,11 +29,11 @@ fn asking(terms: &str) -> Governed {
     here
 }
 
-fn cto(here: &Governed, args: &[&str]) -> Ran {
+pub(crate) fn cto(here: &Governed, args: &[&str]) -> Ran {
     here.place.cto(&[args, &["--json", "-q"]].concat())
 }
 
-fn request(here: &Governed) -> String {
+pub(crate) fn request(here: &Governed) -> String {
     let asked = cto(here, &["request", "asks", "--cases", "cases"]).expect(0);
     asked.json()["request"]["request_id"]
         .as_str()
@@ -41,13 +41,13 @@ fn request(here: &Governed) -> String {
         .to_owned()
 }
 
-fn granted(here: &Governed) -> String {
+pub(crate) fn granted(here: &Governed) -> String {
     let id = request(here);
     here.signs(&["approve", &id], &olga()).expect(0);
     id
 }
 
-fn codes(report: &Value) -> Vec<&str> {
+pub(crate) fn codes(report: &Value) -> Vec<&str> {
     let all = report["blockers"].as_array().unwrap();
     all.iter().map(|b| b["code"].as_str().unwrap()).collect()
 }
@@ -313,6 +313,76 @@ fn a_verifier_elsewhere_knows_the_operator_by_what_it_pinned_and_by_nothing_else
 }
 
 #[test]
+fn a_receipt_shows_a_stranger_who_approved_what_without_the_pack() {
+    let here = asking("");
+    let id = granted(&here);
+    let report = cto(&here, &["run", "--request", &id]).expect(0).json();
+    let run = report["run_id"].as_str().unwrap();
+    here.signs(&["outcome", run, "accepted"], &olga()).expect(0);
+    let receipt = cto(&here, &["verify", run, "--receipt"]).expect(0);
+    assert!(receipt.out.len() < 64 << 10, "{}", receipt.out.len());
+    let receipt = receipt.json();
+    fits_schema(&here.place, "receipt", &receipt);
+    let operators = fs::read_to_string(here.config().join("operators.allowed_signers")).unwrap();
+    write(&here.place.path("operators"), &operators);
+    let ledger = cto(&here, &["ledger", "verify"]).expect(0).json()["ledger"].clone();
+    let public = cto(&here, &["key", "show"]).expect(0).json()["public_key"].clone();
+    let check = |receipt: &Value, ledger: &str| {
+        write(&here.place.path("receipt.json"), &receipt.to_string());
+        let named = ["--operators", "operators", "--ledger", ledger];
+        let key = ["--key", public.as_str().unwrap()];
+        let args = [&["verify", "receipt.json"], &named[..], &key[..]].concat();
+        cto(&here, &args)
+    };
+    let ledger = ledger.as_str().unwrap();
+    let known = check(&receipt, ledger).expect(0).json();
+    fits_schema(&here.place, "verify", &known);
+    assert_eq!(known["operator"], "known");
+    assert_eq!(known["origin"], "known");
+    assert_eq!(known["run_id"], run);
+    assert_eq!(known["pack_digest"], report_digest(&here, run));
+    assert_eq!(
+        check(&receipt, &"0".repeat(64)).expect(5).json()["operator"],
+        "unknown"
+    );
+    // Every link that is taken out, edited or taken from elsewhere is missed.
+    let other = granted(&here);
+    let other = cto(&here, &["run", "--request", &other]).expect(0).json();
+    let other = other["run_id"].as_str().unwrap();
+    let foreign = cto(&here, &["verify", other, "--receipt"]).expect(0).json();
+    for link in ["request", "grant", "attestation", "ledger_head", "addenda"] {
+        let mut without = receipt.clone();
+        without[link] = Value::Null;
+        check(&without, ledger).expect(5);
+        if !matches!(link, "ledger_head" | "addenda") {
+            let mut mixed = receipt.clone();
+            mixed[link] = foreign[link].clone();
+            check(&mixed, ledger).expect(5);
+        }
+    }
+    let edits = [
+        ("/request/contract/instruction", "do something else"),
+        ("/request/requester", "root(0)"),
+        ("/grant/statement/sentence", "I approve everything."),
+        ("/grant/signature/presence", "up"),
+        ("/addenda/0/name", "0001-closeout.dsse.json"),
+        ("/addenda/0/content", "{}"),
+        ("/ledger_head", "{}"),
+    ];
+    for (field, value) in edits {
+        let mut edited = receipt.clone();
+        *edited.pointer_mut(field).unwrap() = value.into();
+        let told = check(&edited, ledger).expect(5);
+        assert_eq!(told.json()["ok"], false, "{field}");
+    }
+    check(&receipt, ledger).expect(0);
+}
+
+fn report_digest(here: &Governed, run: &str) -> Value {
+    cto(here, &["verify", run]).expect(0).json()["pack_digest"].clone()
+}
+
+#[test]
 fn a_key_that_is_revoked_takes_its_grants_with_it() {
     let here = asking("");
     here.signs(&["operator", "add", "ivan", "ivan.pub"], &olga())
@@ -353,7 +423,7 @@ fn a_run_that_needs_no_approval_can_not_be_requested() {
 }
 
 /// The same place again, in another directory.
-fn copy_of(from: &Governed) -> Governed {
+pub(crate) fn copy_of(from: &Governed) -> Governed {
     let place = Place::new();
     let script = format!("cp -a '{}/.' .", from.place.path("").display());
     sh(&place.path(""), &script);
@@ -407,7 +477,7 @@ fn kill_everywhere(from: &Governed, args: &[&str], after: impl Fn(&Governed, usi
 }
 
 /// How many backends the grant of a request has started, over all packs.
-fn started(here: &Governed) -> usize {
+pub(crate) fn started(here: &Governed) -> usize {
     let packs = fs::read_dir(here.place.home().join("harness-runs")).unwrap();
     packs
         .filter_map(|p| fs::read_to_string(p.unwrap().path().join("events.normalized.jsonl")).ok())

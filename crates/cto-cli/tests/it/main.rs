@@ -7,6 +7,7 @@
 )]
 
 mod applying;
+mod approval_attacks;
 mod approvals;
 mod archives;
 mod attributes;

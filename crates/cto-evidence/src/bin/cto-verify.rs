@@ -13,12 +13,14 @@ use cto_contract::verify::{Integrity, VerifyReport, withheld_text};
 use cto_evidence::key::PublicKey;
 use cto_evidence::operators::{PinnedKey, PinnedOperators, read_operators};
 use cto_evidence::trust::read_trust;
-use cto_evidence::verify::{VerifyOptions, name_in_path, verify};
+use cto_evidence::verify::{
+    RECEIPT_BYTES_MAX, VerifyOptions, name_in_path, verify, verify_receipt,
+};
 
 const USAGE: &str = "\
-Check an evidence pack offline
+Check an evidence pack, or a receipt, offline
 
-Usage: cto-verify PACK [--key FILE_OR_BASE64] [--trust DIR] [--integrity-only]
+Usage: cto-verify PACK_OR_RECEIPT [--key FILE_OR_BASE64] [--trust DIR] [--integrity-only]
                        [--operators FILE --ledger ID]
                        [--expect-run ID] [--expect-contract SHA256] [--expect-nonce HEX]
                        [--addenda DIR] [--json]
@@ -61,7 +63,10 @@ fn main() -> ExitCode {
             0,
         ),
         Ok(Request::Verify(asked)) => {
-            let report = verify(&asked.pack, &asked.options);
+            let report = match answer(&asked) {
+                Ok(report) => report,
+                Err(message) => return wrong_use(&message),
+            };
             let shown = if asked.json {
                 as_json(&report)
             } else {
@@ -73,15 +78,33 @@ fn main() -> ExitCode {
                 if report.ok { 0 } else { NOT_VERIFIED },
             )
         }
-        Err(message) => say(
-            &mut io::stderr(),
-            &format!(
-                "error: {}\n hint: cto-verify --help\n",
-                text::neutralise(&message)
-            ),
-            WRONG_USE,
-        ),
+        Err(message) => wrong_use(&message),
     }
+}
+
+fn wrong_use(message: &str) -> ExitCode {
+    let shown = text::neutralise(message);
+    let told = format!("error: {shown}\n hint: cto-verify --help\n");
+    say(&mut io::stderr(), &told, WRONG_USE)
+}
+
+/// A directory is a pack; a file is a receipt.
+fn answer(asked: &Asked) -> Result<VerifyReport, String> {
+    if !asked.pack.is_file() {
+        return Ok(verify(&asked.pack, &asked.options));
+    }
+    let failed = |e: io::Error| format!("`{}`: {e}", asked.pack.display());
+    let mut bytes = Vec::new();
+    std::fs::File::open(&asked.pack)
+        .and_then(|file| file.take(RECEIPT_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(failed)?;
+    if bytes.len() as u64 > RECEIPT_BYTES_MAX {
+        return Err(format!(
+            "`{}` is too large for a receipt",
+            asked.pack.display()
+        ));
+    }
+    Ok(verify_receipt(&bytes, &asked.options))
 }
 
 /// Writes and gives the exit code; an answer that could not be written is no success.

@@ -83,26 +83,8 @@ pub(super) fn check(
     };
     let (plain, records): (Vec<&PackFile>, Vec<&PackFile>) =
         (listing.files.iter()).partition(|f| f.path.parse::<ProofFile>().is_ok());
-    let mut earlier = EarlierRecords::default();
-    for (at, file) in records.into_iter().enumerate() {
-        let outcome = read(file).and_then(|bytes| {
-            let bound = Bound {
-                id: file.path.clone(),
-                digest: sha256(&bytes),
-            };
-            let expected = earlier.previous.replace(bound.digest.clone());
-            let addendum = check_one(&file.path, &bytes, at + 1, expected.as_ref(), pack, options)?;
-            if let Body::Outcome { signed, .. } = &addendum.body {
-                let place = (CODE, file.path.as_str());
-                signatures.take(SignedKind::Outcome, signed, place, findings);
-            }
-            earlier.add(addendum.body, bound, pack)
-        });
-        if let Err(message) = outcome {
-            findings.file(CODE, &file.path, message);
-        }
-    }
-    let mut proofs = earlier.proofs;
+    let contents = records.into_iter().map(|f| (f.path.clone(), read(f)));
+    let mut proofs = check_records(contents, pack, options, signatures, findings);
     for file in plain {
         let message = match (proofs.remove(&file.path), read(file)) {
             (None, _) => "no record holds this proof".to_owned(),
@@ -118,6 +100,36 @@ pub(super) fn check(
         findings.file(CODE, name, "a record holds this proof, but it is not there");
     }
     true
+}
+
+/// Checks records in their order, each with its name and content. Gives the proofs that they hold.
+pub(super) fn check_records(
+    files: impl Iterator<Item = (String, Result<Vec<u8>, String>)>,
+    pack: &Pack<'_>,
+    options: &VerifyOptions,
+    signatures: &mut Signatures<'_>,
+    findings: &mut Findings,
+) -> BTreeMap<String, Digest> {
+    let mut earlier = EarlierRecords::default();
+    for (at, (name, content)) in files.enumerate() {
+        let outcome = content.and_then(|bytes| {
+            let bound = Bound {
+                id: name.clone(),
+                digest: sha256(&bytes),
+            };
+            let expected = earlier.previous.replace(bound.digest.clone());
+            let addendum = check_one(&name, &bytes, at + 1, expected.as_ref(), pack, options)?;
+            if let Body::Outcome { signed, .. } = &addendum.body {
+                let place = (CODE, name.as_str());
+                signatures.take(SignedKind::Outcome, signed, place, findings);
+            }
+            earlier.add(addendum.body, bound, pack)
+        });
+        if let Err(message) = outcome {
+            findings.file(CODE, &name, message);
+        }
+    }
+    earlier.proofs
 }
 
 /// What the records before one have said.

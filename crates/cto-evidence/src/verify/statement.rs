@@ -18,6 +18,14 @@ pub(super) struct Signed {
     pub(super) signer: PublicKey,
 }
 
+/// The list that a statement says it is about, whether or not it is signed: for who has the statement alone.
+pub(super) fn subject_of(bytes: &[u8]) -> Option<Digest> {
+    let opened = open_envelope(bytes, PAYLOAD_TYPE).ok()?;
+    let statement: Statement = serde_json::from_slice(&opened.payload).ok()?;
+    let subject = statement.subject.into_iter().next()?;
+    Some(subject.digest.sha256)
+}
+
 /// Checks the attestation's file; none when its signature does not hold.
 pub(super) fn check(
     bytes: &[u8],

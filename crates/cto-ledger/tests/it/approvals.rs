@@ -13,6 +13,7 @@ use cto_contract::words::{Lane, MutationMode, Presence, SandboxClass, Stage};
 use cto_evidence::key::SigningKey;
 use cto_ledger::{ConsumeError, Consumption, Ledger, Slot, check_decision};
 use cto_rules::approval::ApprovalRefusal;
+use cto_rules::approval::DecisionKind;
 use cto_store::{LedgerInit, Store};
 use cto_testkit::authenticator::{SoftKey, UP_UV};
 
@@ -304,9 +305,15 @@ fn a_request_is_decided_once_by_one_who_may_and_in_time() {
         home.ledger(|l| {
             let authority = l.authority().unwrap();
             let who = who.parse().unwrap();
-            let judged = home
-                .store
-                .transact(|tx| check_decision(tx, &authority, &id(n), (&who, at(minute))));
+            let judged = home.store.transact(|tx| {
+                check_decision(
+                    tx,
+                    &authority,
+                    &id(n),
+                    (&who, at(minute)),
+                    DecisionKind::Grant,
+                )
+            });
             judged.map_or_else(|e| e.code(), |()| "ok")
         })
     };

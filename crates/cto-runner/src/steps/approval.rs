@@ -154,6 +154,8 @@ pub(crate) fn consume(run: &mut OpenRun<'_>) -> Result<ApprovalUse, StepError> {
         }
     };
     run.harness.mark_ledger();
+    // Outside home: a home that is put back to before this moment is seen. The grant is used up, whether it can be written or not.
+    run.harness.ledger().checkpoint(now).ok();
     let granted = run.state().granted.clone();
     let actor = granted
         .as_ref()
