@@ -131,7 +131,7 @@ pub fn verify(pack: &Path, options: &VerifyOptions) -> VerifyReport {
             pack_digest,
             signer: &signed.signer,
             status: signed.predicate.status,
-            granted: granted.as_deref(),
+            granted: granted.as_ref(),
         };
         let asked_for = options.addenda_dir.as_deref();
         if addenda::check(
@@ -185,15 +185,15 @@ impl Default for Checked {
     }
 }
 
-/// Everything that follows from the content: chain, order, approval, freshness, path policy, verdict. Gives the grant that
-/// was used up.
+/// Everything that follows from the content: chain, order, approval, freshness, path policy, verdict. Gives the grant
+/// of the log.
 fn judge(
     files: &Files,
     documents: &Documents,
     signatures: &mut Signatures<'_>,
     done: &mut Checked,
     findings: &mut Findings,
-) -> approval::Granted {
+) -> Option<approval::Granted> {
     let predicate = done.signed.as_ref().map(|s| &s.predicate);
     let report = documents.report.as_ref();
     if let Some(log) = &documents.log {

@@ -18,6 +18,7 @@ use cto_rules::secrets::{Finding, Known, clean_event, scan_output};
 use cto_rules::verdicts::{ExposedFile, ExposedSecret};
 
 use crate::artifact_times::ArtifactTimes;
+use crate::compressed::scan_members;
 use crate::home::{HomeError, make_private};
 use crate::journal::{Journal, JournalError, Observer};
 
@@ -102,7 +103,8 @@ fn scan_reader(mut from: File, known: &Known) -> io::Result<Option<Finding>> {
         if fresh == 0 {
             return Ok(None);
         }
-        if let Some(found) = scan_output(&piece, known).into_iter().next() {
+        let plain = scan_output(&piece, known).into_iter().next();
+        if let Some(found) = plain.or_else(|| scan_members(&piece, known)) {
             return Ok(Some(Finding {
                 line: found.line + lines_before,
                 ..found

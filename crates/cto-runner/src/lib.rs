@@ -17,6 +17,7 @@ mod closed;
 mod codes;
 mod collected;
 mod commit_evidence;
+mod compressed;
 mod config;
 mod contract_file;
 mod denials;

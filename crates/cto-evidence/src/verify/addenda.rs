@@ -5,15 +5,14 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use cto_contract::addendum::{Addendum, Body, Bound, Closeout, Outcome, PAYLOAD_TYPE, ProofFile};
-use cto_contract::approval::GrantStatement;
 use cto_contract::ids::{CommitId, Digest, RunId};
-use cto_contract::operator::Signed;
 use cto_contract::text;
 use cto_contract::trust::Origin;
 use cto_contract::verify::{SignedKind, VerifyCode};
 use cto_contract::words::RunStatus;
 
 use super::VerifyOptions;
+use super::approval::Granted;
 use super::findings::Findings;
 use super::signatures::Signatures;
 use super::{origin, statement};
@@ -34,8 +33,8 @@ pub(super) struct Pack<'a> {
     pub(super) pack_digest: &'a Digest,
     pub(super) signer: &'a PublicKey,
     pub(super) status: RunStatus,
-    /// The grant that its run used up.
-    pub(super) granted: Option<&'a Signed<GrantStatement>>,
+    /// The grant of its run.
+    pub(super) granted: Option<&'a Granted>,
 }
 
 /// Checks a directory of addenda. One that was not asked for by name may be absent. True when there was one.
@@ -246,16 +245,19 @@ impl EarlierRecords {
 }
 
 /// Whether a closeout names the request and the grant of the log, or none where there was none.
-fn binds_approval(closeout: &Closeout, granted: Option<&Signed<GrantStatement>>) -> bool {
+fn binds_approval(closeout: &Closeout, granted: Option<&Granted>) -> bool {
     let (request, grant) = (closeout.request.as_ref(), closeout.grant.as_ref());
+    let binds_none = request.is_none() && grant.is_none();
     match granted {
-        None => request.is_none() && grant.is_none(),
-        Some(used) => {
-            let statement = &used.statement;
-            request.is_some_and(|request| {
+        None => binds_none,
+        Some(granted) => {
+            let statement = &granted.grant.statement;
+            let binds_it = request.is_some_and(|request| {
                 request.id == statement.request_id.as_str()
                     && request.digest == statement.request_digest
-            }) && grant.is_some_and(|grant| digest_of(used).is_ok_and(|d| d == grant.digest))
+            }) && grant
+                .is_some_and(|grant| digest_of(&granted.grant).is_ok_and(|d| d == grant.digest));
+            binds_it || binds_none && !granted.is_used
         }
     }
 }

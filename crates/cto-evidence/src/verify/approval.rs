@@ -20,16 +20,21 @@ use crate::canonical::digest_of;
 
 const CODE: VerifyCode = VerifyCode::ApprovalInvalid;
 
-/// The grant of a log that holds as far as the log tells.
-pub(super) type Granted = Option<Box<Signed<GrantStatement>>>;
+/// The grant of a log.
+#[derive(Debug)]
+pub(super) struct Granted {
+    pub(super) grant: Box<Signed<GrantStatement>>,
+    /// The log says that it was used up. A harness that died may have used it up and not said so.
+    pub(super) is_used: bool,
+}
 
-/// Checks everything about the approval. Gives the grant that was used up, for what stands beside the pack.
+/// Checks everything about the approval. Gives the grant, for what stands beside the pack.
 pub(super) fn check(
     facts: &Facts<'_>,
     documents: &Documents,
     signatures: &mut Signatures<'_>,
     findings: &mut Findings,
-) -> Granted {
+) -> Option<Granted> {
     check_need(facts, documents, findings);
     let mut wrong: Vec<String> = Vec::new();
     let mut need = |holds: bool, what: &str| {
@@ -74,7 +79,10 @@ pub(super) fn check(
     if let Some(denial) = facts.denied.and_then(|event| event.denial.as_deref()) {
         signatures.take(SignedKind::Denial, denial, (CODE, EVENTS), findings);
     }
-    grant.filter(|_| facts.consumed.is_some())
+    grant.map(|grant| Granted {
+        grant,
+        is_used: facts.consumed.is_some(),
+    })
 }
 
 /// Whether somebody had to approve follows from the contract and the stage; no decision may say less.

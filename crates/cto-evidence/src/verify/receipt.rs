@@ -9,10 +9,12 @@ use cto_contract::trust::Origin;
 use cto_contract::verify::{
     Integrity, SignedKind, VerifyCheck, VerifyCode, VerifyReport, VerifySchema,
 };
+use cto_contract::words::RunStatus;
 use cto_rules::approval::{needs_approval, policy_faults};
 use cto_rules::operators::{floor, meets};
 use cto_rules::views::approval::request_text;
 
+use super::approval::Granted;
 use super::findings::Findings;
 use super::signatures::Signatures;
 use super::{VerifyOptions, addenda, origin, statement};
@@ -52,12 +54,16 @@ pub fn verify_receipt(bytes: &[u8], options: &VerifyOptions) -> VerifyReport {
     if let (Some(receipt), Some((signed, pack_digest))) = (&receipt, &attested) {
         check_custody(receipt, &signed.predicate, &mut signatures, &mut findings);
         let files = receipt.addenda.iter();
+        let granted = receipt.grant.clone().map(|grant| Granted {
+            grant,
+            is_used: signed.predicate.approval_id.is_some(),
+        });
         let pack = addenda::Pack {
             run_id: &signed.predicate.run_id,
             pack_digest,
             signer: &signed.signer,
             status: signed.predicate.status,
-            granted: receipt.grant.as_deref(),
+            granted: granted.as_ref(),
         };
         addenda::check_records(
             files.map(|f| (f.name.clone(), Ok(f.content.clone().into_bytes()))),
@@ -130,7 +136,9 @@ fn check_custody(
             let asked = receipt.asked.as_deref();
             check_grant(request, grant, asked, findings);
             let bound = &grant.statement.bindings;
-            let same = approval_id == Some(request.request_id.as_str())
+            // A harness that died may have used it up and not said so.
+            let is_cut = approval_id.is_none() && predicate.status != RunStatus::Pass;
+            let same = (is_cut || approval_id == Some(request.request_id.as_str()))
                 && predicate.contract_digest == bound.contract_digest
                 && predicate.identity_digest.as_ref() == Some(&bound.identity_digest)
                 && predicate.case_id == bound.task_id

@@ -145,6 +145,7 @@ pub(crate) fn outcome(pack: &Pack, outcome: Outcome) -> OutcomeStatement {
         pack_digest: pack.sealed.pack_digest.clone(),
         outcome,
         note: None,
+        rollback: false,
         shown_digest: sha256(b"shown"),
         signer: "olga".parse().unwrap(),
         slot: Nonce::from_bytes(&[3; 32]),

@@ -72,7 +72,7 @@ def this_run(value_of, granted, digest_of):
 
 
 def check_log(value_of, digest_of, signatures, error):
-    """The grant that the run used up, or None."""
+    """The grant of the log and whether the log says that it was used up; or None."""
     code, file = "approval_invalid", "events.normalized.jsonl"
     need = lambda holds, what: None if holds else error(code, file, what)
     started, created = value_of["run.started"], value_of.get("task.contract.created")
@@ -125,7 +125,7 @@ def check_log(value_of, digest_of, signatures, error):
     for kind, record in (("requester", asked), ("grant", grant), ("denial", denial)):
         if record:
             signatures.take(kind, record, code, file)
-    return grant if used else None
+    return (grant, bool(used)) if grant else None
 
 
 def outcome_holds(body, predicate, pack_digest):
@@ -139,8 +139,9 @@ def outcome_holds(body, predicate, pack_digest):
 
 def binds_approval(body, grant, digest_of):
     """12. Whether a closeout names the request and the grant of the log."""
+    none = body["request"] is None and body["grant"] is None
     if grant is None:
-        return body["request"] is None and body["grant"] is None
-    said = grant["statement"]
-    return (body["request"] == {"id": said["request_id"], "digest": said["request_digest"]}
+        return none
+    (grant, used), said = grant, grant[0]["statement"]
+    return none and not used or (body["request"] == {"id": said["request_id"], "digest": said["request_digest"]}
             and body["grant"] is not None and body["grant"]["digest"] == digest_of(grant))

@@ -1,6 +1,7 @@
-//! Tokens that somebody wrote in base64 or percent-encoded: the text is decoded once, and looked at as it then reads.
+//! Tokens that somebody wrote in base64, percent-encoded or in UTF-16: the text is decoded, and looked at as it then reads.
 //!
-//! Once only: a token in base64 of base64 is not found, nor one in compressed bytes.
+//! Twice at most: a token in base64 of base64 is found, one that was encoded three times is not. Compressed bytes are
+//! opened by whoever has them.
 
 use super::Which;
 use super::shapes::{self, Hit};
@@ -10,9 +11,65 @@ const RUN_DIGITS_MIN: usize = 24;
 /// A line of so many digits goes on in the next one: that is how mail and PEM break base64.
 const LINE_DIGITS_MIN: usize = 56;
 
+/// Shortest run of characters in UTF-16 that can hold a token.
+const WIDE_CHARS_MIN: usize = 16;
+
 pub(super) fn find(bytes: &[u8]) -> Vec<Hit> {
-    let mut hits = in_base64(bytes);
+    let mut hits = in_base64(bytes, Depth::First);
     hits.extend(in_percent(bytes));
+    hits.extend(in_utf16(bytes));
+    hits
+}
+
+/// How often a text was decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    First,
+    Second,
+}
+
+/// What stands in decoded bytes: as they are, in UTF-16, percent-encoded, and once more in base64.
+fn find_decoded(bytes: &[u8], depth: Depth) -> Vec<Hit> {
+    let mut hits = shapes::find(bytes, Which::Certain);
+    hits.extend(in_utf16(bytes));
+    if depth == Depth::First {
+        hits.extend(in_percent(bytes));
+        hits.extend(in_base64(bytes, Depth::Second));
+    }
+    hits
+}
+
+/// Reads every run of plain characters with a zero byte behind (little endian) or before (big endian) each.
+fn in_utf16(bytes: &[u8]) -> Vec<Hit> {
+    let is_plain = |byte: u8| (b' '..=b'~').contains(&byte);
+    let mut hits = Vec::new();
+    let mut at = 0;
+    while at + 1 < bytes.len() {
+        let low = match bytes[at..] {
+            [low, 0, ..] if is_plain(low) => 0,
+            [0, low, ..] if is_plain(low) => 1,
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        let pairs = bytes[at..].chunks_exact(2);
+        let text: Vec<u8> = pairs
+            .map(|pair| (pair[low], pair[1 - low]))
+            .take_while(|(char, zero)| is_plain(*char) && *zero == 0)
+            .map(|(char, _)| char)
+            .collect();
+        let end = at + 2 * text.len();
+        if text.len() >= WIDE_CHARS_MIN {
+            let found = shapes::find(&text, Which::Certain);
+            hits.extend(found.into_iter().map(|hit| Hit {
+                rule: hit.rule,
+                start: at + 2 * hit.start,
+                end: at + 2 * hit.end,
+            }));
+        }
+        at = end;
+    }
     hits
 }
 
@@ -28,7 +85,7 @@ fn digit(byte: u8) -> Option<u8> {
 }
 
 /// Decodes every run of base64 digits. The whole run is the finding: part of it would still tell the rest.
-fn in_base64(bytes: &[u8]) -> Vec<Hit> {
+fn in_base64(bytes: &[u8], depth: Depth) -> Vec<Hit> {
     let mut hits = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
@@ -38,7 +95,7 @@ fn in_base64(bytes: &[u8]) -> Vec<Hit> {
         }
         let (end, digits) = run(bytes, at);
         if digits.len() >= RUN_DIGITS_MIN {
-            let found = shapes::find(&decode(&digits), Which::Certain);
+            let found = find_decoded(&decode(&digits), depth);
             hits.extend(found.into_iter().take(1).map(|hit| Hit {
                 rule: hit.rule,
                 start: at,

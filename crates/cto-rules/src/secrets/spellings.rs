@@ -1,4 +1,5 @@
-//! The spellings in which a known value may turn up: as it is, in base64, in hex, percent-encoded, in a JSON string.
+//! The spellings in which a known value may turn up: as it is, in base64 once and twice, in hex, percent-encoded, in a JSON
+//! string, in UTF-16.
 
 /// Every spelling of a value that differs from the others.
 pub(super) fn of(value: &[u8]) -> Vec<Vec<u8>> {
@@ -7,6 +8,12 @@ pub(super) fn of(value: &[u8]) -> Vec<Vec<u8>> {
         all.push(base64(value, shift, b"+/"));
         all.push(base64(value, shift, b"-_"));
     }
+    // Encoded twice, as a tool does with what another has encoded.
+    for inner in 0..3 {
+        let once = base64(value, inner, b"+/");
+        all.extend((0..3).map(|outer| base64(&once, outer, b"+/")));
+    }
+    all.extend(wide(value));
     for digits in [b"0123456789ABCDEF", b"0123456789abcdef"] {
         all.push(hex(value, digits));
     }
@@ -46,6 +53,18 @@ fn base64(value: &[u8], shift: usize, last_two: &[u8; 2]) -> Vec<u8> {
     (first..end)
         .map(|d| digit((6 * d..6 * d + 6).fold(0, |n, i| n << 1 | bit(i))))
         .collect()
+}
+
+/// UTF-16 in both byte orders; nothing for bytes that are no text.
+fn wide(value: &[u8]) -> Vec<Vec<u8>> {
+    let Ok(text) = std::str::from_utf8(value) else {
+        return Vec::new();
+    };
+    let units = || text.encode_utf16();
+    vec![
+        units().flat_map(u16::to_le_bytes).collect(),
+        units().flat_map(u16::to_be_bytes).collect(),
+    ]
 }
 
 fn hex(value: &[u8], digits: &[u8; 16]) -> Vec<u8> {

@@ -449,6 +449,49 @@ fn in_base64(text: &str, columns: usize) -> String {
 }
 
 #[test]
+fn a_token_and_a_known_value_are_found_in_base64_of_base64_and_in_utf16() {
+    let token = format!("ghp_{}", noise(36));
+    let value = "correct-horse-battery-staple";
+    let known = Known::new(vec![("k".to_owned(), value.into())]);
+    let wide = |text: &str, to: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        text.encode_utf16().flat_map(to).collect()
+    };
+    let ways: [(&str, fn(&str) -> Vec<u8>); 4] = [
+        ("twice", |text| {
+            in_base64(&in_base64(text, 10_000), 76).into_bytes()
+        }),
+        ("twice, broken", |text| {
+            in_base64(&in_base64(text, 76), 76).into_bytes()
+        }),
+        ("little endian", |text| {
+            text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+        }),
+        ("big endian", |text| {
+            text.encode_utf16().flat_map(u16::to_be_bytes).collect()
+        }),
+    ];
+    for (name, encode) in ways {
+        let found = scan_output(&encode(&format!("a line\nt={token}\n")), &Known::none());
+        assert_eq!(found[0].rule, "github-token", "{name}");
+    }
+    for before in ["", "x", "xy"] {
+        let text = format!("{before}{value} and more");
+        let twice = in_base64(&in_base64(&text, 10_000), 10_000);
+        let found = scan_output(twice.as_bytes(), &known);
+        assert_eq!(found[0].rule, "known:k", "{before}");
+        for to in [u16::to_le_bytes, u16::to_be_bytes] {
+            let found = scan_output(&wide(&text, to), &known);
+            assert_eq!(found[0].rule, "known:k", "{before}");
+            assert!(
+                !redact(&known, &[&wide(&text, to)])
+                    .windows(10)
+                    .any(|w| w == &wide(value, to)[..10])
+            );
+        }
+    }
+}
+
+#[test]
 fn a_token_is_found_in_base64_and_percent_encoded() {
     let token = format!("ghp_{}", noise(36));
     let text = format!("a line before\nAuthorization: {token}\na line after, which is long\n");
