@@ -1,5 +1,6 @@
 //! The whole truth table: every gate, every fault of its fact, looked up or not.
 
+mod closed;
 mod decisions;
 mod dirty_sources;
 mod dummy_gate;

@@ -1,8 +1,10 @@
 use std::os::unix::fs::PermissionsExt as _;
 
+use cto_contract::eligibility::UsedRecord;
 use cto_contract::words::AdmissionSeal;
 
 use super::*;
+use crate::home::Home;
 
 const MODEL: &str = "status: admitted\nprovider: mine\nmodel: m1\ncredential_source_class: none\nallowed_network_class: local\napproval_source: me\nadmission_timestamp: 2026-06-01\nreview_trigger: before another model\n";
 const FILE: &str = "CTO_HARNESS_CODEX_MODEL_ADMISSION_FILE";
