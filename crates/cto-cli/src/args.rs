@@ -94,6 +94,7 @@ pub(crate) enum Command {
     Ledger(commands::ledger::Args),
     Config(commands::config::Args),
     Validate(commands::validate::Args),
+    Ladder(commands::ladder::Args),
     Loop(commands::loops::Args),
     Model(commands::model::Args),
     Doctor(commands::doctor::Args),

@@ -1,6 +1,6 @@
 //! `harness.yaml`: the authority's settings. It can narrow what a run may do; it can't change the default lane.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -243,6 +243,35 @@ impl CheckpointPlace {
     }
 }
 
+/// What the proof ladder asks for besides what it always does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LadderConfig {
+    /// Stages whose proof needs a real pass.
+    pub require_real: RequireReal,
+}
+
+/// Stages at which a real pass is required: those that always are, and more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "BTreeSet<Stage>")]
+pub struct RequireReal(pub BTreeSet<Stage>);
+
+impl RequireReal {
+    /// Stages that no config can leave out.
+    pub const ALWAYS: [u8; 2] = [2, 5];
+}
+
+impl TryFrom<BTreeSet<Stage>> for RequireReal {
+    type Error = String;
+    fn try_from(stages: BTreeSet<Stage>) -> Result<Self, String> {
+        let has = |number: u8| stages.iter().any(|stage| stage.number() == number);
+        if Self::ALWAYS.into_iter().all(has) {
+            return Ok(Self(stages));
+        }
+        Err("`require_real` may be widened, not narrowed: it must name 2 and 5".to_owned())
+    }
+}
+
 /// The file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -257,6 +286,8 @@ pub struct HarnessConfig {
     pub gates: BTreeMap<String, GateConfig>,
     #[serde(default)]
     pub limits: Limits,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ladder: Option<LadderConfig>,
     /// Who confines runs, when neither a flag nor the environment says so.
     #[serde(default)]
     pub sandbox: Option<SandboxChoice>,

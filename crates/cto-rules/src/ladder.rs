@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use cto_contract::config::RequireReal;
 use cto_contract::identity::Identity;
 use cto_contract::ids::RunId;
 use cto_contract::ladder::{ProofState, StageProofs, StageReason};
@@ -17,14 +18,15 @@ use crate::admission::SCRIPTED;
 mod tests;
 
 /// Stages at which a real pass is required, whatever a config adds.
-pub const REAL_PASS_STAGES: [u8; 2] = [2, 5];
+pub const REAL_PASS_STAGES: [u8; 2] = RequireReal::ALWAYS;
 
 /// Whose home the proofs lie in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HomeKind {
     /// An operator's: a double proves nothing real.
     Operators,
-    /// A validator's throw-away home: inside it a double's own passes stand for real ones.
+    /// A validator's throw-away home: inside it a double's own passes stand for real ones, and conformance is what is being
+    /// made.
     Validators,
 }
 
@@ -115,6 +117,36 @@ pub fn missing_for(facts: &LadderFacts, asked: Stage) -> Option<StageProofs> {
         .find(|proofs| proofs.state != ProofState::Proven)
 }
 
+/// The command that gets the proof of a stage, by what it lacks.
+pub fn next_command(lane: Lane, missing: &StageProofs) -> String {
+    let stage = missing.stage;
+    let lacks_a_pass = |reason: &StageReason| match reason {
+        StageReason::NoRealPass
+        | StageReason::IdentityChanged
+        | StageReason::AdmissionChanged
+        | StageReason::DecisionMissing
+        | StageReason::ScriptedModel
+        | StageReason::ConfinementTooWeak
+        | StageReason::DirtySource => true,
+        StageReason::NotValidated
+        | StageReason::ValidationFailed
+        | StageReason::HarnessChanged
+        | StageReason::AdapterChanged
+        | StageReason::EvidenceRemoved
+        | StageReason::EvidenceDoesNotVerify
+        | StageReason::OriginUnknown
+        | StageReason::NotInLedger
+        | StageReason::StageBelow => false,
+    };
+    let is_validated = missing.reasons.first().is_some_and(lacks_a_pass);
+    match (is_validated, stage.number()) {
+        (false, _) => format!("cto validate stage{stage} --lane {lane}"),
+        (true, 2) => format!("cto run r1-string-slugify --engine {lane} --stage 2"),
+        (true, 3) => format!("cto run --repo DIR --contract FILE --engine {lane} --stage 3"),
+        (true, _) => format!("cto request --engine {lane} --stage {stage}"),
+    }
+}
+
 /// What is found at one stage.
 struct Found {
     state: ProofState,
@@ -122,7 +154,10 @@ struct Found {
 }
 
 fn one_stage(facts: &LadderFacts, stage: Stage) -> StageProofs {
-    let conformance = conformance(facts, stage);
+    let conformance = match facts.home {
+        HomeKind::Operators => conformance(facts, stage),
+        HomeKind::Validators => evidence(Evidence::Good),
+    };
     let is_real_needed = needs_real_pass(facts, stage);
     let (pass, real) = real_pass(facts, stage);
     let parts = [Some(conformance), is_real_needed.then_some(real)];

@@ -38,6 +38,7 @@ mod installed;
 mod journal;
 mod keyring;
 mod landing;
+mod ladder;
 mod last_scan;
 pub mod launch;
 mod leftovers;

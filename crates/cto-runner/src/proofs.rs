@@ -165,4 +165,18 @@ impl Harness {
         });
         Ok(records.collect())
     }
+
+    /// What validators came to, in the order of the ledger.
+    pub(crate) fn conformances(&self) -> Result<Vec<ConformanceRecorded>, StoreError> {
+        let found = self
+            .deciding_store()
+            .ledger_of_kinds::<Record>(&[RecordKind::ConformanceRecorded])?;
+        let records = found.into_iter().filter_map(|found| {
+            let Record::ConformanceRecorded(record) = found.record else {
+                return None;
+            };
+            Some(record)
+        });
+        Ok(records.collect())
+    }
 }

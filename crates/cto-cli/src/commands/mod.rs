@@ -31,6 +31,7 @@ pub(crate) mod inbox;
 pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod key;
+pub(crate) mod ladder;
 pub(crate) mod ledger;
 pub(crate) mod logs;
 pub(crate) mod loops;
@@ -131,6 +132,7 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Replay(args) => replay::run(&args, session),
         Command::Why(args) => why::run(&args, session),
         Command::Validate(args) => validate::run(&args, session),
+        Command::Ladder(args) => ladder::run(&args, session),
         Command::Loop(args) => loops::run(&args, session),
         Command::Model(args) => model::run(&args, session),
         Command::Verify(args) => verify::run(&args, session),

@@ -6,7 +6,7 @@ use cto_contract::approval::RequestId;
 use cto_contract::blocker::BlockerCode;
 use cto_contract::event::RunEvent;
 use cto_contract::outputs::ApprovalPhase;
-use cto_contract::words::{Lane, RunStatus};
+use cto_contract::words::{Lane, RunStatus, Stage};
 use cto_rules::views::next_lines::{next_lines, provider_line};
 use cto_rules::views::progress::progress;
 use cto_runner::{Harness, LandError, LandingResult, RunRequest, RunResult, pack_file};
@@ -61,6 +61,9 @@ pub(crate) struct Args {
     /// Print every event as it happens, one JSON a line, instead of the report
     #[arg(long)]
     events: bool,
+    /// First get the missing proofs of the stages below that need no person, and say what they cost
+    #[arg(long, conflicts_with_all = ["plan", "request"])]
+    climb: bool,
     /// Show every gate, mount, argument and cap of the run; start nothing and leave nothing
     #[arg(long, conflicts_with = "events")]
     plan: bool,
@@ -76,7 +79,28 @@ pub(crate) fn run(args: &Args, session: &Session) -> Outcome {
         return plan::show(&harness, &request, session);
     }
     session.recover(&harness)?;
+    if args.climb {
+        climb_to(&harness, &request, session)?;
+    }
     carry_out(&harness, &request, args.events, session)
+}
+
+/// Gets the proofs below the stage of a run. What is still missing then is told by the run itself.
+fn climb_to(harness: &Harness, request: &RunRequest, session: &Session) -> Result<(), Failure> {
+    let stage = harness.stage_of(request);
+    let below = Stage::all().take_while(|below| *below < stage).last();
+    let is_validated = cto_proving::stages::LANES.contains(&request.lane);
+    let Some(to) = below.filter(|_| is_validated) else {
+        return Ok(());
+    };
+    let interrupt = Interrupt::listen()
+        .map_err(|e| Failure::io("signals_unavailable", "signals can't be listened to", &e))?;
+    let climb = super::ladder::Climb {
+        lane: request.lane,
+        to,
+        real: false,
+    };
+    climb.perform(harness, session, &interrupt.stop).map(drop)
 }
 
 /// Runs what a request asks for, once somebody has decided. An open request gives out no run id.

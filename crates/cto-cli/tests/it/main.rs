@@ -30,6 +30,7 @@ mod judging;
 mod kill_points;
 mod kills;
 mod landings;
+mod ladder;
 mod lane_faults;
 mod lanes;
 mod lingering;
