@@ -95,6 +95,7 @@ pub(crate) enum Command {
     Config(commands::config::Args),
     Validate(commands::validate::Args),
     Ladder(commands::ladder::Args),
+    Health(commands::health::Args),
     Loop(commands::loops::Args),
     Model(commands::model::Args),
     Doctor(commands::doctor::Args),

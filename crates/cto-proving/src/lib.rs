@@ -6,6 +6,7 @@
 pub mod case_lane;
 pub mod doubles;
 pub mod failures;
+pub mod health;
 pub mod lane_faults;
 pub mod matrix;
 pub mod pool;

@@ -80,6 +80,7 @@ registry! {
     "gate" written out::GateOutput, "Output of `cto gate`";
     "gc" written out::GcOutput, "Output of `cto gc`";
     "harness-config" read cto_contract::config::HarnessConfig, "harness.yaml";
+    "health" written out::HealthOutput, "Output of `cto health`";
     "import" written out::ImportOutput, "Output of `cto import`";
     "inbox" written out::InboxOutput, "Output of `cto inbox`";
     "index" written cto_store::IndexOutput, "Output of `cto index rebuild`";

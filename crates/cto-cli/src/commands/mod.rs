@@ -26,6 +26,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod gate;
 pub(crate) mod gc;
+pub(crate) mod health;
 pub(crate) mod import;
 pub(crate) mod inbox;
 pub(crate) mod index;
@@ -133,6 +134,7 @@ fn dispatch(command: Command, session: &Session) -> Outcome {
         Command::Why(args) => why::run(&args, session),
         Command::Validate(args) => validate::run(&args, session),
         Command::Ladder(args) => ladder::run(&args, session),
+        Command::Health(args) => health::run(&args, session),
         Command::Loop(args) => loops::run(&args, session),
         Command::Model(args) => model::run(&args, session),
         Command::Verify(args) => verify::run(&args, session),

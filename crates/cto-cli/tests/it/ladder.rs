@@ -175,6 +175,36 @@ fn a_real_pass_is_known_by_its_identity_and_ends_with_its_pack() {
 }
 
 #[test]
+fn health_is_one_verdict_over_parts_by_name_and_leaves_the_stages_of_case_validated() {
+    let place = Place::lasting();
+    let ran = place.cto(&["health", "--json", "-q"]);
+    let health = ran.json();
+    fits_schema(&place, "health", &health);
+    assert_eq!(
+        (ran.code, &health["status"]),
+        (Some(0), &json!("pass")),
+        "{health:#}"
+    );
+    let parts = health["parts"].as_object().unwrap();
+    let names: Vec<&str> = parts.keys().map(String::as_str).collect();
+    let wanted = [
+        "case_provider_adapter",
+        "case_stage1",
+        "case_stage2",
+        "case_stage3",
+        "failures",
+        "matrix",
+    ];
+    assert_eq!(names, wanted);
+    for part in parts.values() {
+        assert_eq!(part["passed"], true);
+        assert!(part["checked"].as_u64().unwrap() > 0);
+        assert!(Path::new(part["path"].as_str().unwrap()).exists());
+    }
+    assert_eq!(stage(&row(&place, "case"), 1), "proven");
+}
+
+#[test]
 fn stages_that_need_a_real_pass_may_be_more_and_never_fewer() {
     let place = Place::new();
     let config = place.path("config/cto/harness.yaml");

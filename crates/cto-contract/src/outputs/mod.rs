@@ -25,6 +25,7 @@ mod error;
 mod explain;
 mod gate;
 mod gc;
+mod health;
 mod keys;
 mod logs;
 mod matrix;
@@ -67,6 +68,7 @@ pub use gate::{
     VerifyCommitTag,
 };
 pub use gc::{GcItem, GcKept, GcOutput, GcProblem, GcTag, ItemKind};
+pub use health::{HealthOutput, HealthPart, HealthStatus, HealthTag};
 pub use keys::{KeyOutput, KeyTag, TrustListOutput, TrustListTag, TrustOutput, TrustTag};
 pub use logs::{LogFile, LogsOutput, LogsTag, ReplayOutput, ReplayTag};
 pub use matrix::{MatrixCounts, MatrixOutput, MatrixRun, MatrixTag};
