@@ -33,6 +33,7 @@ pub use facts::{
     Work,
 };
 use judgement::{JudgeGate, Judged, LaneFacts, judge, judge_one};
+pub use model_gates::endpoint_hint;
 pub use stage::StageAsked;
 
 /// Makes the id of a decision from what it rests on; these rules can't hash.

@@ -15,6 +15,7 @@ use cto_contract::verify::{VerifyCheck, VerifyCode, VerifyReport};
 use cto_contract::words::{Lane, RunStatus};
 use cto_evidence::chain::read_log;
 use cto_evidence::verify::{VerifyOptions, verify};
+use cto_rules::eligibility::endpoint_hint;
 use cto_rules::paths::refusal_hint;
 
 use super::fixture::Fixture;
@@ -143,7 +144,11 @@ fn blocker(fixture: &Fixture, pack: &Pack<'_>) -> Vec<String> {
     let hints = Scope::ALL.iter().filter_map(|scope| refusal_hint(*scope));
     let is_of_a_path = own.code == BlockerCode::DisallowedFileChange
         && hints.into_iter().any(|hint| own.hint == hint);
-    if (own.hint != row.hint && !is_of_a_path) || own.message.is_empty() {
+    let endpoint = Lane::Command.base_url().map(|name| endpoint_hint(&name));
+    let is_of_an_endpoint = own.code == BlockerCode::LocalProviderConfigMissing
+        && endpoint.is_some_and(|hint| own.hint == hint);
+    let is_known = own.hint == row.hint || is_of_a_path || is_of_an_endpoint;
+    if !is_known || own.message.is_empty() {
         wrong.push("it has no message, or not the hint of its row".to_owned());
     }
     let deciding = verdict

@@ -53,7 +53,7 @@ pub(crate) enum Work {
 /// What does the work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Program {
-    /// A shell script; `$place` is the fixture's directory.
+    /// A shell script; `$place` is the fixture's directory, `$SECRET` a secret of the operator's environment.
     Script(&'static str),
     /// A program by its name, which is not there.
     Absent(&'static str),

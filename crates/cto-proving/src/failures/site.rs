@@ -88,7 +88,6 @@ impl FixtureSite {
         }
         let random = cto_runner::random::<16>().map_err(|e| SiteError::Random(e.into()))?;
         let secret = to_hex(&random);
-        put(&place.join("secret"), &secret, 0o600)?;
         let caller_path = options.env.get("PATH").unwrap_or(PATH_DEFAULT);
         let path = format!("{}:{caller_path}", place.join("bin").display());
         let task = match fixture.work {
@@ -116,7 +115,7 @@ impl FixtureSite {
         let pairs = [
             ("PATH".to_owned(), path),
             ("HOME".to_owned(), place.display().to_string()),
-            ("CTO_PROVING_TOKEN".to_owned(), secret),
+            ("CTO_PROVING_TOKEN".to_owned(), secret.clone()),
         ];
         let open = gates
             .into_iter()
@@ -141,7 +140,7 @@ impl FixtureSite {
         let request = RunRequest {
             task,
             lane: Lane::Command,
-            argv: argv(fixture, &place)?,
+            argv: argv(fixture, &place, &secret)?,
             stage: Some(Stage::try_from(fixture.stage)?),
             timeout_seconds: None,
             cheat: None,
@@ -230,11 +229,13 @@ impl FixtureSite {
     }
 }
 
-fn argv(fixture: &Fixture, place: &Path) -> Result<Vec<String>, SiteError> {
+fn argv(fixture: &Fixture, place: &Path, secret: &str) -> Result<Vec<String>, SiteError> {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     Ok(match fixture.program {
         Program::Script(script) => {
             let file = place.join("agent.sh");
+            // Not by an input: none is taken where the place lies in somebody's repository.
+            let script = script.replace("$SECRET", secret);
             let quoted = text(place.to_owned()).replace('\'', r"'\''");
             put(
                 &file,

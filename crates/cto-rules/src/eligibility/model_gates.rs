@@ -10,6 +10,13 @@ use super::judgement::{
 };
 use crate::verdicts::{is_same_model, preflight_fault};
 
+/// What to do where the setting `name` gives no endpoint.
+pub fn endpoint_hint(name: &str) -> String {
+    format!(
+        "set `{name}` to the model's base URL, or give its provider a `base_url_command` in harness.yaml"
+    )
+}
+
 /// Whether the model is named, and a process here could be given its address and no other.
 pub(super) fn model_endpoint(facts: &LaneFacts<'_>) -> Finding {
     let gate = Gate::ModelEndpoint;
@@ -18,10 +25,9 @@ pub(super) fn model_endpoint(facts: &LaneFacts<'_>) -> Finding {
     };
     let missing = |message: String| {
         let code = BlockerCode::LocalProviderConfigMissing;
-        let hint = format!(
-            "set `{name}` to the model's base URL, or give its provider a `base_url_command` in harness.yaml"
-        );
-        Judgement::Missing(Blocker::new(code, name.as_str(), message).with_hint(hint))
+        Judgement::Missing(
+            Blocker::new(code, name.as_str(), message).with_hint(endpoint_hint(&name)),
+        )
     };
     let seen = facts.looked_up.model_endpoint.as_ref();
     let finding = Finding::looked(

@@ -356,7 +356,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
         blocker: BlockerCode::SandboxUnavailable,
         variant: "protected-roots",
         trigger: "a protected root can't be looked at before the agent starts",
-        config: "protected_roots: ['$PLACE/secret/below-a-file']",
+        config: "protected_roots: ['$PLACE/beside/keep.txt/below-a-file']",
         shows: &[
             NO_PATCH,
             NOTHING_RAN,

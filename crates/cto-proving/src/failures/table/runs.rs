@@ -335,8 +335,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
     Fixture {
         blocker: BlockerCode::SecretExposed,
         trigger: "the agent writes a secret of the operator's environment into the change",
-        terms: &[("inputs", "[{from: ~/secret, mode: read-only}]")],
-        program: Program::Script(r#"cat "$HOME/secret" > src/a.txt; echo new >> src/a.txt"#),
+        program: Program::Script("echo $SECRET > src/a.txt; echo new >> src/a.txt"),
         shows: &[("patch.diff", "quarantined by cto")],
         ..PLAIN
     },
