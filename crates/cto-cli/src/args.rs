@@ -119,8 +119,8 @@ const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Look",
         &[
-            "status", "cases", "engines", "runs", "show", "explain", "diff", "logs", "watch",
-            "replay", "why",
+            "status", "ladder", "cases", "engines", "runs", "show", "explain", "diff", "logs",
+            "watch", "replay", "why",
         ],
     ),
     (
@@ -135,7 +135,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Upkeep",
         &[
-            "doctor", "validate", "model", "config", "recover", "gc", "index",
+            "doctor", "validate", "health", "model", "config", "recover", "gc", "index",
         ],
     ),
     ("Reference", &["schema", "completions", "man", "help"]),

@@ -33,16 +33,6 @@ use crate::harness::{Harness, RunRequest};
 
 impl Harness {
     /// Everything that the ladder of an identity rests on. `admission` is the record that admits its model now.
-    pub(crate) fn ladder_facts(
-        &self,
-        identity: Identity,
-        admission: Option<Digest>,
-    ) -> Result<LadderFacts, StoreError> {
-        let conformance = self.conformances()?;
-        let passes = self.passes()?;
-        self.facts_from(identity, admission, &conformance, &passes)
-    }
-
     fn facts_from(
         &self,
         identity: Identity,

@@ -21,6 +21,7 @@ fn the_help_of_every_command_is_known() {
         vec!["ledger", "verify"],
         vec!["ledger", "checkpoint"],
         vec!["ledger", "release"],
+        vec!["ladder", "climb"],
         vec!["config", "show"],
         vec!["index", "rebuild"],
     ];
@@ -46,6 +47,7 @@ fn the_help_of_every_command_is_known() {
         "verify",
         "gate",
         "status",
+        "ladder",
         "request",
         "outcome",
         "export",
@@ -56,6 +58,7 @@ fn the_help_of_every_command_is_known() {
         "ledger",
         "config",
         "doctor",
+        "health",
         "recover",
         "gc",
         "index",

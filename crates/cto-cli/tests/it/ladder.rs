@@ -8,7 +8,7 @@ use cto_contract::words::Lane;
 use serde_json::{Value, json};
 
 use crate::lanes::{LanePlace, scripted, told};
-use crate::place::{CTO, GOOD_REST, Place, write};
+use crate::place::{CTO, GOOD_REST, Place, Ran, write};
 use crate::schemas::fits_schema;
 
 /// The only row of a lane.
@@ -54,7 +54,9 @@ fn a_fresh_home_has_proven_nothing_and_says_what_comes_next() {
 /// The directory of the only validation in a home.
 fn validation(place: &Place) -> PathBuf {
     let mut all = fs::read_dir(place.home().join("validation")).unwrap();
-    all.next().unwrap().unwrap().path()
+    let only = all.next().unwrap().unwrap().path();
+    assert!(all.next().is_none());
+    only
 }
 
 #[test]
@@ -131,6 +133,32 @@ fn climbing_stops_with_4_where_a_person_decides_and_has_proven_what_needs_none()
         .unwrap()
         .count();
     assert_eq!(before, after);
+}
+
+#[test]
+fn a_run_that_climbs_first_gets_the_proofs_below_it_and_says_what_they_cost() {
+    let place = Place::lasting();
+    place.case("small", GOOD_REST);
+    let run = |more: &[&str]| {
+        let cases = ["run", "small", "--cases", "cases", "--engine", "command"];
+        let agent = ["--", "/bin/sh", "-c", "echo after > a.txt"];
+        let mut command = place.command(&[&cases[..], more, &agent].concat());
+        command.env("CTO_HARNESS_ALLOW_COMMAND", "1");
+        command.env("CTO_HARNESS_COMMAND_STAGE", "2");
+        Ran::of(command.output().unwrap()).expect(0)
+    };
+    run(&["--stage", "2"]);
+    assert_eq!(stage(&row(&place, "command"), 1), "unproven not_validated");
+    let climbed = run(&["--stage", "2", "--climb"]);
+    assert!(climbed.err.contains("climbing took"), "{}", climbed.err);
+    let found = row(&place, "command");
+    assert_eq!(stage(&found, 1), "proven");
+    // Not the proof of its own stage.
+    assert_eq!(stage(&found, 2), "unproven not_validated");
+    // What is there is not got again.
+    let once = validation(&place);
+    run(&["--stage", "2", "--climb"]);
+    assert_eq!(validation(&place), once);
 }
 
 #[test]
