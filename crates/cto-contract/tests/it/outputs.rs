@@ -30,6 +30,7 @@ fn output_names_are_frozen() {
         CommitAnswer,
         ExportKind,
         Health,
+        HealthStatus,
         ItemKind,
         RecoveredAs,
         SubjectKind,
@@ -53,8 +54,10 @@ fn output_names_are_frozen() {
         ExportTag, ExportOutput;
         GateTag, GateOutput;
         GcTag, GcOutput;
+        HealthTag, HealthOutput;
         ImportTag, ImportOutput;
         KeyTag, KeyOutput;
+        LadderTag, LadderOutput;
         LedgerCheckTag, LedgerCheckOutput;
         LogsTag, LogsOutput;
         MatrixTag, MatrixOutput;
@@ -100,6 +103,9 @@ fn output_names_are_frozen() {
         GcItem,
         GcKept,
         GcProblem,
+        HealthPart,
+        LadderRow,
+        LadderStage,
         LedgerFinding,
         LogFile,
         MatrixCounts,
