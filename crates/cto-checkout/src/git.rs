@@ -21,6 +21,8 @@ const IGNORE_OUTPUT_BYTES_MAX: u64 = 1 << 30;
 const IGNORE_WALL: Duration = Duration::from_secs(120);
 /// Most memory of its own that a git may take. It reads ignore rules and attributes whole, however large they say they are.
 const MEMORY_BYTES_MAX: u64 = 4 << 30;
+/// What a shell ends with when there is no such program.
+const SHELL_FOUND_NO_PROGRAM: i32 = 127;
 const VERSION_WALL: Duration = Duration::from_secs(10);
 /// So long a git may be silent before somebody looks for what it may be waiting for.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -117,14 +119,17 @@ impl Call<'_> {
         let mut child = command
             .spawn()
             .map_err(|source| GitError::Start { source })?;
-        let bounded = platform::bound_memory(&child, MEMORY_BYTES_MAX).map_err(talk);
-        let pumped = bounded.and_then(|()| self.pump(&mut child, output, trap));
+        let pumped = self.pump(&mut child, output, trap);
         if pumped.is_err() {
             // It may be gone already; the wait below is what matters: no git survives its call.
             drop(child.kill());
         }
         let status = child.wait().map_err(talk)?;
         pumped?;
+        if status.code() == Some(SHELL_FOUND_NO_PROGRAM) {
+            let source = io::ErrorKind::NotFound.into();
+            return Err(GitError::Start { source });
+        }
         let mut stderr = Vec::new();
         said.rewind().map_err(talk)?;
         said.take(STDERR_BYTES_MAX)
@@ -135,7 +140,14 @@ impl Call<'_> {
 
     #[expect(clippy::disallowed_methods, reason = "this is the one home of `git`")]
     fn command(&self, settings: Settings<'_>) -> Command {
-        let mut command = Command::new("git");
+        // The bound is there before git is: set from outside, a fast git has read by then what it was to be kept from. A
+        // bound that is lower already stays.
+        let bounded = format!(
+            "ulimit -d {} 2>/dev/null; exec git \"$@\"",
+            MEMORY_BYTES_MAX / 1024
+        );
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &bounded, "git"]);
         command
             .env_clear()
             .env("PATH", SEARCH_PATH)

@@ -221,30 +221,6 @@ pub(crate) fn memory_file() -> io::Result<File> {
     Ok(File::from(file))
 }
 
-/// Bounds the memory that a process takes for itself; what it maps to read is not counted.
-#[cfg(target_os = "linux")]
-pub(crate) fn bound_memory(child: &std::process::Child, bytes: u64) -> io::Result<()> {
-    use rustix::process::{Pid, Resource, Rlimit, prlimit};
-    // Without a number it would be this process that is bounded.
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or(io::ErrorKind::NotFound)?;
-    let bound = Rlimit {
-        current: Some(bytes),
-        maximum: Some(bytes),
-    };
-    match prlimit(Some(pid), Resource::Data, bound) {
-        // Over already.
-        Err(rustix::io::Errno::SRCH) => Ok(()),
-        set => Ok(set.map(drop)?),
-    }
-}
-
-/// Elsewhere nobody can set another process's bounds.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn bound_memory(_: &std::process::Child, _: u64) -> io::Result<()> {
-    Ok(())
-}
-
 /// Waits until something can be read, or the other end is closed; false if that did not happen in time.
 pub(crate) fn readable_by(
     descriptor: BorrowedFd<'_>,

@@ -113,9 +113,11 @@ fn find(
     Ok(Some(RequestState {
         opened,
         place,
-        asked: asked.and_then(|f| match f.record {
-            Record::RequestSigned(asked) => Some(Box::new(asked)),
-            _ => None,
+        asked: asked.and_then(|f| {
+            let Record::RequestSigned(asked) = f.record else {
+                return None;
+            };
+            Some(Box::new(asked))
         }),
         decision: decision.and_then(|f| decision_of(f.record).map(|d| (f.place, d))),
         consumed: consumed.and_then(|f| {

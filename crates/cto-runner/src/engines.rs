@@ -513,20 +513,19 @@ fn replace_file(path: &Path, before: Option<&str>, after: &str) -> Result<(), En
 }
 
 fn unusable(fault: Fault) -> EngineError {
-    match fault {
-        Fault::ProgramUnusable {
-            lane,
-            program,
-            problem,
-        } => EngineError::Program(
+    if let Fault::ProgramUnusable {
+        lane,
+        program,
+        problem,
+    } = fault
+    {
+        return EngineError::Program(
             format!("`{program}` can't be used: {problem}"),
             remedy(lane, &problem),
-        ),
-        other => {
-            let blocker = verdicts::fault(Step::Eligibility, &other);
-            EngineError::Program(blocker.message, blocker.hint)
-        }
+        );
     }
+    let blocker = verdicts::fault(Step::Eligibility, &fault);
+    EngineError::Program(blocker.message, blocker.hint)
 }
 
 fn approved(lane: Lane) -> Note {

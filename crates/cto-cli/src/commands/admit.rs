@@ -276,11 +276,10 @@ impl From<AdmitError> for Failure {
     fn from(error: AdmitError) -> Self {
         match &error {
             AdmitError::Read { source, .. } => {
-                let hint = match source.kind() {
-                    io::ErrorKind::NotFound => {
-                        "there is no such file: `cto admit KIND --template > FILE` writes a skeleton to fill in"
-                    }
-                    _ => "a record is a regular file of JSON or YAML that you can read",
+                let hint = if source.kind() == io::ErrorKind::NotFound {
+                    "there is no such file: `cto admit KIND --template > FILE` writes a skeleton to fill in"
+                } else {
+                    "a record is a regular file of JSON or YAML that you can read"
                 };
                 Self::of(Exit::USAGE, "record_unreadable", &error).hint(hint)
             }

@@ -162,10 +162,9 @@ fn show(session: &Session, shown: &EngineChangeOutput) -> Result<(), Failure> {
         page.heading(&format!("{} admission: {}", record.kind, record.subject));
         let fields = record.record.as_object().into_iter().flatten();
         for (name, value) in fields {
-            let text = match value {
-                serde_json::Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             let is_empty = ["", "null", "{}", "[]"].contains(&text.as_str());
             if !is_empty && name != "schema" {
                 page.field(name, &text);

@@ -373,9 +373,7 @@ fn nobody_else_signs_with_a_key_that_was_enrolled_with_presence() {
             "rm -f own own.pub && ssh-keygen -q -t ed25519 -N '' -f own && {keygen} own message.json >/dev/null 2>&1"
         ),
         // Her key, and another namespace or other bytes.
-        format!(
-            "rm -f own own.pub && ssh-keygen -q -t ed25519 -N '' -f own && ssh-keygen -Y sign -n git -q -f own message.json >/dev/null 2>&1"
-        ),
+        "rm -f own own.pub && ssh-keygen -q -t ed25519 -N '' -f own && ssh-keygen -Y sign -n git -q -f own message.json >/dev/null 2>&1".to_owned(),
     ];
     for way in ways {
         let tried = sign(&way);

@@ -236,7 +236,9 @@ impl FieldQuestion {
         let plain = |value: &Value| match value {
             Value::String(text) => text.clone(),
             Value::Null => String::new(),
-            other => other.to_string(),
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                value.to_string()
+            }
         };
         match record.pointer(&self.pointer()) {
             Some(Value::Array(parts)) => parts.iter().map(plain).collect::<Vec<_>>().join(", "),

@@ -456,7 +456,8 @@ fn a_token_and_a_known_value_are_found_in_base64_of_base64_and_in_utf16() {
     let wide = |text: &str, to: fn(u16) -> [u8; 2]| -> Vec<u8> {
         text.encode_utf16().flat_map(to).collect()
     };
-    let ways: [(&str, fn(&str) -> Vec<u8>); 4] = [
+    type Encode = fn(&str) -> Vec<u8>;
+    let ways: [(&str, Encode); 4] = [
         ("twice", |text| {
             in_base64(&in_base64(text, 10_000), 76).into_bytes()
         }),
