@@ -11,7 +11,7 @@ use super::site::{SceneSite, variables};
 use super::task::contract_text;
 use super::{Options, scenes};
 use crate::failures::check::Seen;
-use crate::failures::site::{SiteError, private, put};
+use crate::failures::site::{SiteError, put};
 
 /// What the agent locks whose harness is killed.
 const HELD: &str = "rt66-held";
@@ -28,16 +28,13 @@ pub(crate) fn kill_supervisor(
     let site = SceneSite::make(scene, directory, options, machine)?;
     let contract = site.place.join("contract.yaml");
     put(&contract, &contract_text(scene), 0o644)?;
-    // The directory of the configuration is one below what its variable names.
-    let config = site.place.join("config-of-its-own");
-    private(&config.join("cto"))?;
     let look = |source| SiteError::Look {
         path: site.place.clone(),
         source,
     };
     let mut troubles = Vec::new();
     let mut harness = site
-        .start_harness(&options.program, &contract, &config)
+        .start_harness(&options.program, &contract)
         .map_err(look)?;
     let deadline = Instant::now() + KILL_WAIT;
     let held = wait_for(deadline, || match harness.try_wait() {
@@ -88,8 +85,11 @@ impl SceneSite<'_> {
         clippy::disallowed_methods,
         reason = "a harness as its operator starts it: in a sandbox of ours it could make none of its own"
     )]
-    fn start_harness(&self, program: &Path, contract: &Path, config: &Path) -> io::Result<Child> {
+    fn start_harness(&self, program: &Path, contract: &Path) -> io::Result<Child> {
         Command::new(program)
+            // The key of the home counts by this configuration alone.
+            .arg("--config")
+            .arg(&self.harness.config.dir)
             .args(["run", "-q", "--engine", "command", "--stage", "3", "--repo"])
             .arg(self.place.join("repo"))
             .arg("--contract")
@@ -104,7 +104,6 @@ impl SceneSite<'_> {
                 &self.planted,
             ))
             .env("CTO_HOME", self.harness.home.root())
-            .env("XDG_CONFIG_HOME", config)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
