@@ -3,18 +3,15 @@
 //! Whoever pins these elsewhere needs to believe no home. A line that can't be understood whole is an error, never an
 //! operator less: somebody meant something by it.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::Path;
+use std::io;
 
 use cto_contract::ids::Digest;
 use cto_contract::operator::OperatorName;
 use cto_contract::time::Utc;
 
-use crate::sshsig::{BadPublicKey, NAMESPACE, SshPublicKey};
+pub use crate::trust::read_operators;
 
-/// Largest file of operators.
-const OPERATORS_BYTES_MAX: u64 = 1 << 20;
+use crate::sshsig::{BadPublicKey, NAMESPACE, SshPublicKey};
 
 /// What stands behind a plain key whose enrolment says that a passphrase or an agent's question holds it.
 pub const CLAIMED: &str = "presence=claimed";
@@ -64,28 +61,6 @@ pub enum LineFault {
     Key(#[from] BadPublicKey),
     #[error("the key stands in another line too")]
     Twice,
-}
-
-/// Reads a file of operators.
-pub fn read_operators(path: &Path) -> Result<Vec<PinnedKey>, OperatorsError> {
-    let file = path.display().to_string();
-    let unfit = || OperatorsError::Unfit { file: file.clone() };
-    let failed = |source| OperatorsError::Read {
-        file: file.clone(),
-        source,
-    };
-    // Before it is opened: a pipe would make the caller wait.
-    let found = std::fs::metadata(path).map_err(failed)?;
-    if !found.is_file() || found.len() > OPERATORS_BYTES_MAX {
-        return Err(unfit());
-    }
-    let mut bytes = Vec::new();
-    File::open(path)
-        .map_err(failed)?
-        .take(OPERATORS_BYTES_MAX)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    parse_operators(&String::from_utf8(bytes).map_err(|_| unfit())?)
 }
 
 /// Reads the lines of a file of operators. A line for other namespaces alone says nothing of operators and is left out.

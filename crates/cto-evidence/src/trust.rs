@@ -1,4 +1,4 @@
-//! Trust files: one JSON file a key in one directory.
+//! Trust files: one JSON file a key in one directory; and files of operators.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -6,9 +6,10 @@ use std::path::Path;
 use cto_contract::trust::TrustedKey;
 
 use crate::key::{KeyError, PublicKey};
+use crate::operators::{OperatorsError, PinnedKey, parse_operators};
 use crate::pack::PackDir;
 
-/// Largest trust file.
+/// Largest trust file, or file of operators.
 const TRUST_BYTES_MAX: u64 = 1 << 20;
 
 /// A trust directory that can't be used. A bad file is an error, never a key less.
@@ -93,4 +94,25 @@ pub fn read_trust(dir: &Path) -> Result<Vec<TrustedKey>, TrustError> {
         keys.push(key);
     }
     Ok(keys)
+}
+/// Reads a file of operators.
+pub fn read_operators(path: &Path) -> Result<Vec<PinnedKey>, OperatorsError> {
+    let file = path.display().to_string();
+    let unfit = || OperatorsError::Unfit { file: file.clone() };
+    let failed = |source| OperatorsError::Read {
+        file: file.clone(),
+        source,
+    };
+    // Before it is opened: a pipe would make the caller wait.
+    let found = std::fs::metadata(path).map_err(failed)?;
+    if !found.is_file() || found.len() > TRUST_BYTES_MAX {
+        return Err(unfit());
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .map_err(failed)?
+        .take(TRUST_BYTES_MAX)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    parse_operators(&String::from_utf8(bytes).map_err(|_| unfit())?)
 }

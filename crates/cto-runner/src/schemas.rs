@@ -109,12 +109,12 @@ registry! {
     "show" written out::ShownReport, "Output of `cto show`: report.json, and whose it is";
     "signed-decision" written out::SignedDecisionOutput, "Output of a command that records a decision";
     "signing" written out::SigningOutput, "What is to be signed elsewhere: output of such a command without a key";
+    "stage2-no-target-inspection" written cto_contract::stage_proof::NoTargetProof, "stage2-no-target-inspection.json";
+    "stage3-copied-repo-proof" written cto_contract::stage_proof::CopiedRepoProof, "stage3-copied-repo-proof.json";
     "stage4-proof" written cto_contract::landing::DisposableProof, "stage4-disposable-sandbox-proof.json";
     "stage5-proof" written cto_contract::landing::OwnedProof, "stage5-owned-repo-proof.json";
     "statement" written cto_contract::attestation::Statement, "Payload of attestation.dsse.json: the in-toto statement";
     "status" written out::StatusOutput, "Output of `cto status`";
-    "stage2-no-target-inspection" written cto_contract::stage_proof::NoTargetProof, "stage2-no-target-inspection.json";
-    "stage3-copied-repo-proof" written cto_contract::stage_proof::CopiedRepoProof, "stage3-copied-repo-proof.json";
     "stop" written out::StopOutput, "Output of `cto stop`";
     "text" written out::TextOutput, "Output of `cto completions` and `cto man`";
     "tombstone" read cto_contract::tombstone::Tombstone, "Payload of a tombstone: what is left of a removed pack";
@@ -125,8 +125,8 @@ registry! {
     "trust-repair" written out::TrustRepairOutput, "Output of `cto trust repair`";
     "validate-failures" written out::ValidateFailuresOutput, "Output of `cto validate failures`";
     "validate-provider-adapter" written out::ValidateProviderAdapterOutput, "Output of `cto validate provider-adapter`";
-    "validate-stage" written out::ValidateStageOutput, "Output of `cto validate stage1` and so on";
     "validate-redteam" written out::ValidateRedteamOutput, "Output of `cto validate redteam`";
+    "validate-stage" written out::ValidateStageOutput, "Output of `cto validate stage1` and so on";
     "verify" written cto_contract::verify::VerifyReport, "Output of `cto verify` and `cto-verify --json`";
     "verify-commit" written out::VerifyCommitOutput, "Output of `cto verify --commit`";
     "why" written out::WhyOutput, "Output of `cto why`";

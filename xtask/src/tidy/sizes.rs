@@ -16,6 +16,10 @@ const LONG_SOURCES: &[(&str, &str)] = &[
         "one table: all that can be wrong with the fact of a gate",
     ),
     (
+        "crates/cto-runner/src/engines.rs",
+        "one act: what is installed for a lane is looked at, shown, and written",
+    ),
+    (
         "crates/cto-rules/src/secrets/tests.rs",
         "one table: all spellings of a secret",
     ),

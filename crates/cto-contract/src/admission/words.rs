@@ -177,11 +177,15 @@ impl RecordDate {
     }
 }
 
+const LAST_MOMENT: &str = "9999-12-30T00:00:00Z";
+
 impl RecordDate {
     /// The first moment that it can mean; none where it is empty. A day begins earliest in the east.
     pub fn begins(&self) -> Option<crate::time::Utc> {
         if is_day(&self.0) {
-            let midnight: crate::time::Utc = format!("{}T00:00:00Z", self.0).parse().ok()?;
+            let midnight = format!("{}T00:00:00Z", self.0).parse::<crate::time::Utc>();
+            // The very last day is beyond what a clock can say; it must not count as no day.
+            let midnight = midnight.or_else(|_| LAST_MOMENT.parse()).ok()?;
             return Some(midnight.plus_seconds(-14 * 3600));
         }
         let moment: jiff::Timestamp = self.0.parse().ok()?;

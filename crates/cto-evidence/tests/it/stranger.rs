@@ -333,8 +333,8 @@ fn both_judge_paths_alike() {
         "tests/unittest_x/y",
         "tests/a1",
         "tests/az",
-        "vendor/keep.txt",
-        "vendor/other",
+        "parts/keep.txt",
+        "parts/other",
         "src/sitecustomize.so",
         "jest.config.ts",
         "a/.cargo/config.toml",
@@ -349,7 +349,7 @@ fn both_judge_paths_alike() {
         ("links/out", "../../etc/passwd"),
         ("links/abs", "/etc"),
         ("links/updown", "x/../y"),
-        ("vendor", "src"),
+        ("parts", "src"),
         ("links/git", "../.git/config"),
         ("links/.gitmodules", "x"),
     ] {
@@ -369,12 +369,12 @@ fn both_judge_paths_alike() {
     let lists: [(&[&str], &[&str], &[&str]); 4] = [
         (
             &["src/", "links/", "*.md", "run.sh", "b.bin", "pkg/**"],
-            &["vendor/"],
+            &["parts/"],
             &["tests/a?"],
         ),
         (
             &["**"],
-            &["**/*.rs", "vendor/**"],
+            &["**/*.rs", "parts/**"],
             &["tests/[a-c]1", "docs/x\\ y.md"],
         ),
         (
@@ -390,7 +390,7 @@ fn both_judge_paths_alike() {
             &["[!a-k]*/**/other"],
         ),
         (
-            &["*/[^x]*", "vendor", "src/**.py"],
+            &["*/[^x]*", "parts", "src/**.py"],
             &["**/conftest.py"],
             &["l[]i]b/x.rs", "links/**/"],
         ),

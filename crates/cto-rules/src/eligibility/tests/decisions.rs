@@ -405,7 +405,6 @@ fn a_refusal_names_its_gate_and_what_opens_it() {
     approval_denied: `approval` was denied by olga [approval denied]
     repository_unsupported: `repository`: submodules [gate missing: repository]
     dirty_starting_tree: `start_tree_clean`: the source has uncommitted changes: `notes.txt` [dirty starting tree]
-    artifact_write_failure: `evidence_interface`: home is not writable [artifact write failure]
     clock_undecidable: `evidence_interface`: the clock says 2026-06-01T10:52:22.000000Z, and the key that seals counts from 2026-06-01T10:52:23.000000Z on [`evidence_interface`: the clock says 2026-06-01T10:52:22.000000Z, and the key that seals counts from 2026-06-01T10:52:23.000000Z on]
     ledger_rolled_back: `ledger`: entry 3 does not hold [gate missing: ledger]
     trust_rolled_back: `trust`: entry 3 does not hold [gate missing: trust]
